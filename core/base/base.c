@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* base.c - the few helpers behind base.h. No state. */
+#include "cryptfuse/base.h"
+
+#include <unistd.h>
+
+void cf_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}

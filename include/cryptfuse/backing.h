@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* backing.h - the store of ciphertext, as a table of functions.
+ *
+ * A backing knows bytes, not data units or keys. Offsets count from the start of the store. Every slot may be called by
+ * any number of threads at once; overlapping writes are kept apart by the volume's range lock, at the granule the
+ * backing names. */
+#ifndef CRYPTFUSE_BACKING_H
+#define CRYPTFUSE_BACKING_H
+
+#include <sys/types.h>
+
+#include "cryptfuse/base.h"
+
+struct cf_err;
+struct cf_backing;
+
+enum cf_seek { CF_SEEK_DATA, CF_SEEK_HOLE };
+
+struct cf_backing_ops {
+	const char *name; /* "file", "block device" */
+	/** Read or write up to @len bytes at @off; may be short, as pread is. Returns bytes (0 only at the end), or -errno.
+	 * EINTR is handled inside. */
+	ssize_t (*pread)(struct cf_backing *b, void *buf, size_t len, uint64_t off);
+	ssize_t (*pwrite)(struct cf_backing *b, const void *buf, size_t len, uint64_t off);
+	/** Make everything written so far durable (fdatasync). 0 or -errno. */
+	int (*sync)(struct cf_backing *b);
+	/** Give the range back so that it reads as zeros. -EOPNOTSUPP before any change if it cannot. */
+	int (*punch)(struct cf_backing *b, uint64_t off, uint64_t len);
+	/** Reserve space, content unchanged. 0, -ENOSPC, -EOPNOTSUPP. */
+	int (*allocate)(struct cf_backing *b, uint64_t off, uint64_t len);
+	/** Next data or hole at or after @off, below the size: an offset, or -errno (-ENXIO none). NULL: all data. */
+	int64_t (*seek)(struct cf_backing *b, uint64_t off, enum cf_seek what);
+	/** Release what the backing holds; the struct itself is freed by cf_backing_free. */
+	void (*close)(struct cf_backing *b);
+};
+
+/** The part every backing shares; an implementation embeds it first. */
+struct cf_backing {
+	const struct cf_backing_ops *ops;
+	uint64_t bytes;        /* its size at open */
+	enum cf_access access; /* read-only: the descriptor itself is O_RDONLY */
+	uint32_t granule; /* bytes, a power of two: writes that share one must not run at once (1: none; O_DIRECT, 4Kn: a
+						 block) */
+	uint32_t discard_granule; /* bytes, a power of two: punch only aligned ranges */
+};
+
+enum cf_lock { CF_LOCK, CF_LOCK_NONE /* --shared */ };
+
+/** cf_backing_open_fd - open and lock an image, in the parent of the daemon
+ * @path: file or block device      @access: decides O_RDONLY or O_RDWR, and a shared or exclusive lock
+ * @lock: open file description lock on the whole file (HAZARDS 18), O_EXCL for a block device opened for writing
+ * Refuses before writing an image that a loop device has open, naming the device. @out_fd: owned by the caller,
+ * close-on-exec. Returns 0; -ENODEV missing, or not a file or block device (directory, FIFO: says which); -EACCES;
+ * -EBUSY locked, or behind a loop device; -ENOLCK the store has no locks: says to use --shared. */
+int cf_backing_open_fd(const char *path, enum cf_access access, enum cf_lock lock, int *out_fd,
+					   struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_from_fd - make a backing of an open descriptor (in the daemon, after it was handed over)
+ * @fd: taken on success. Returns 0 and *out; -ENODEV; -EIO its size cannot be told. */
+int cf_backing_from_fd(struct cf_backing **out, int fd, enum cf_access access, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_size_fd - size in bytes of a file or block device. */
+int cf_backing_size_fd(int fd, uint64_t *out_bytes, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_free - close and free; takes NULL, leaves NULL. */
+void cf_backing_free(struct cf_backing **b);
+
+#endif

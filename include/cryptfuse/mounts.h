@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* mounts.h - what /proc/self/mountinfo says of cryptfuse mounts. Never touches a mount point itself: a dead or hanging
+ * one would hang us (HAZARDS 4). */
+#ifndef CRYPTFUSE_MOUNTS_H
+#define CRYPTFUSE_MOUNTS_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "cryptfuse/base.h"
+
+struct cf_mount {
+	char mountpoint[PATH_MAX];
+	char source[PATH_MAX];         /* fsname: the image */
+	unsigned dev_major, dev_minor; /* of the mounted file system: names the FUSE connection */
+	uid_t uid;                     /* user_id= */
+};
+
+/** cf_mounts_find - the topmost cryptfuse mount on exactly @mountpoint (absolute, resolved). Returns 1 found, 0 none,
+ * -errno. */
+int cf_mounts_find(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
+
+/** cf_mounts_each - every cryptfuse mount, in order. @fn returns non-zero to stop, which is returned. */
+int cf_mounts_each(int (*fn)(void *ctx, const struct cf_mount *m), void *ctx);
+
+/** cf_mounts_resolve - absolute form of a mount point without looking inside it: resolves its parent folder, keeps the
+ * last name, so that it works on a dead mount (where realpath fails with ENOTCONN). Falls back on comparing with
+ * mountinfo. 0 or -errno. */
+int cf_mounts_resolve(const char *path, char out[static PATH_MAX]) CF_MUST_CHECK;
+
+enum cf_unmount { CF_UNMOUNT_NORMAL, CF_UNMOUNT_DETACH };
+
+/** cf_mounts_unmount - umount2 as root, the setuid fusermount3 otherwise
+ * Returns 0; -EBUSY; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3. Needs a process without no_new_privs. */
+int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how) CF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* open.h - from options to a volume, in three steps.
+ *
+ * cf_open_plan and cf_open_key run in the parent (they may prompt through the callbacks); cf_open_volume runs in the
+ * daemon, which got plan, key and descriptor over a socketpair. Core prints nothing: what is to be said goes through
+ * struct cf_open_ui. */
+#ifndef CRYPTFUSE_OPEN_H
+#define CRYPTFUSE_OPEN_H
+
+#include <stdbool.h>
+
+#include "cryptfuse/backing.h"
+#include "cryptfuse/cipher.h"
+#include "cryptfuse/key.h"
+
+struct cf_volume;
+
+/** Whose defaults fill the gaps of a plain volume. */
+enum cf_compat { CF_COMPAT_2_7, CF_COMPAT_2_6 };
+
+/** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
+struct cf_open_opts {
+	const char *image;
+	const char *table_file; /* --table; then the plain options below must not be given */
+	const char *cipher, *hash;
+	uint64_t key_bits;
+	enum cf_compat compat;
+	uint64_t offset_sectors, skip_sectors;
+	uint64_t size_sectors;      /* --size */
+	uint64_t device_size_bytes; /* --device-size */
+	uint64_t sector_size_bytes;
+	bool iv_large_sectors;
+	enum cf_access access;
+	enum cf_lock lock;
+	enum cf_discards discards;
+	const char *key_file; /* "-": standard input, to its end */
+	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
+	const char *engine;
+};
+
+/** How core speaks to a person. */
+struct cf_open_ui {
+	void *ctx;
+	/** One line of information or warning for stderr. */
+	void (*note)(void *ctx, const char *text);
+	/** Get a passphrase: from the terminal, or a line of standard input when it is not one. */
+	int (*passphrase)(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err);
+};
+
+/** What is to be opened, all numbers resolved: plain data, sent to the daemon as it is. */
+struct cf_open_plan {
+	struct cf_cipher_spec cipher;
+	uint64_t data_off; /* bytes */
+	uint64_t bytes;
+	enum cf_access access;
+	enum cf_discards discards;
+	char engine[CF_NAME_MAX]; /* "" auto */
+	unsigned n_workers;
+};
+
+/** cf_open_plan - judge the options, open and lock the image, work out the geometry
+ * @fd: out, owned: the image     @table_key: out, owned, the key of a --table; NULL otherwise
+ * Everything that can be refused without a key is refused here, before a prompt. Says through @ui which defaults were
+ * used, what trailing bytes are not part of the volume, which given options have no effect. Returns 0; -EINVAL,
+ * -ENODEV, -EACCES, -EBUSY … with cryptsetup's meaning (cf_err_exit_code). */
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *fd,
+				 uint8_t **table_key, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_key - read or ask for the key of a planned plain volume
+ * @key: out, owned, from cf_secret_alloc, plan->cipher.key_bytes long (NULL if 0). Returns 0; -EINVAL; -EPERM no
+ * passphrase; -EIO. */
+int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_plan *plan, const struct cf_open_ui *ui,
+				uint8_t **key, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
+ * @fd: taken on success, left to the caller on failure    @key: borrowed. */
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
+				   struct cf_err *err) CF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* serve.h - the daemon: forked first, fed over a socketpair, mounts, serves, ends.
+ *
+ *     parent                          daemon                             unmount helper
+ *     cf_serve_fork  --------------->  (arena, not dumpable)  -- pipe -->  keeps nothing but the pipe
+ *     plan, opens image, asks
+ *     cf_serve_start -- plan, key, --> self-test, mount, drop
+ *                       descriptor     capabilities, threads
+ *     waits for one answer  <--------  ready, or one line of error
+ *     probes the mounted file, exits   serves until the kernel says it is over
+ *
+ * The parent does everything that parses hostile input or holds a passphrase; the daemon sees only the finished plan
+ * and key (HAZARDS 1, 2). */
+#ifndef CRYPTFUSE_SERVE_H
+#define CRYPTFUSE_SERVE_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "cryptfuse/open.h"
+
+enum cf_mount_kind { CF_MOUNT_DIRECTORY, CF_MOUNT_FILE };
+
+/** Who may use the mount at all; the file's mode decides what they may do. */
+enum cf_mount_share { CF_SHARE_OWNER, CF_SHARE_ROOT /* --allow-root */, CF_SHARE_OTHER /* --allow-other */ };
+
+/** Everything about the mount that is known before the image is opened. Plain data. */
+struct cf_serve_opts {
+	char mountpoint[PATH_MAX]; /* absolute, resolved */
+	char image[PATH_MAX];      /* absolute, resolved: fsname and status */
+	char name[NAME_MAX + 1];   /* of the file in directory mode: "volume" */
+	enum cf_mount_kind kind;
+	enum cf_mount_share share;
+	mode_t mode;             /* permission bits of the file: 0600, 0400 read-only, or --mode */
+	unsigned stop_timeout_s; /* how long a busy mount is asked to end before it is detached */
+	int foreground;          /* keep the terminal's stderr; otherwise the daemon lets go of it once ready */
+	int debug;               /* libfuse's trace on stderr: requests and sizes, never data */
+};
+
+/** The parent's view of its daemon. */
+struct cf_serve {
+	pid_t pid;
+	int sock; /* -1 once answered */
+};
+
+/** cf_serve_fork - make the daemon and its unmount helper
+ * Call it before any key, thread or library context exists in this process. In the daemon it never returns.
+ * Returns 0 with @s filled; -errno. */
+int cf_serve_fork(struct cf_serve *s, const struct cf_serve_opts *opts, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_serve_start - hand over what to serve and wait until it can be read
+ * @key: borrowed, plan->cipher.key_bytes. The parent wipes its own copy.   @image_fd: sent; the caller still closes its
+ * own
+ * @note: for warnings the daemon has (memory could not be locked …); NULL: dropped. Returns 0 mounted and readable, or
+ * the daemon's error. */
+int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key, int image_fd,
+				   const struct cf_open_ui *ui, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_serve_abandon - give up before cf_serve_start succeeded: the daemon and helper end, nothing stays mounted. Waits
+ * for the daemon. Idempotent. */
+void cf_serve_abandon(struct cf_serve *s);
+
+/** cf_serve_wait - for --foreground: stay until the daemon ends, passing SIGINT, SIGTERM and SIGHUP on to it as SIGTERM
+ * Returns its exit status: 0, or 1 if the last writes did not reach the image. */
+int cf_serve_wait(struct cf_serve *s);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* spec.h - from dm-crypt's cipher string to a struct.
+ *
+ * Syntax only: what the words mean together is judged by cf_cipher_check. Pure functions. */
+#ifndef CRYPTFUSE_SPEC_H
+#define CRYPTFUSE_SPEC_H
+
+#include "cryptfuse/cipher.h"
+
+/** cf_spec_parse_cipher - "aes-xts-plain64", "aes:64-cbc-lmk", "capi:essiv(cbc(aes),sha256)-plain64" …
+ * Sets cipher, mode, iv, essiv_hash and keycount of @out and nothing else. Both forms of one cipher give the same
+ * struct. Returns 0; -EINVAL malformed, or accepted by the kernel only by misreading it (the message says why); -ENODEV
+ * a capi name that maps to nothing known here. Source: dm-crypt.c, crypt_ctr_cipher_old() and crypt_ctr_cipher_new().
+ */
+int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf_err *err) CF_MUST_CHECK;
+
+#endif

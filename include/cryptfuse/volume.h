@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* volume.h - the decrypted address space: byte ranges in, whole data units out.
+ *
+ * The volume owns correctness: the range lock, read-modify-write at the edges, the end of the volume, zeroing and
+ * discards, sticky sync errors. It knows no FUSE and no command line. */
+#ifndef CRYPTFUSE_VOLUME_H
+#define CRYPTFUSE_VOLUME_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cryptfuse/backing.h"
+#include "cryptfuse/cipher.h"
+
+struct cf_volume;
+
+#define CF_IO_MAX (1024u * 1024u) /* bytes: the longest single read or write */
+
+struct cf_volume_opts {
+	uint64_t data_off; /* bytes: where the volume starts in the backing; any value (a partition at sector 63 is not
+						  DU-aligned) */
+	uint64_t bytes;    /* length of the volume, a multiple of the DU, above 0 */
+	enum cf_access access;
+	enum cf_discards discards;
+	unsigned n_workers; /* as the cipher was made for */
+};
+
+/** Counters since open, for the status. */
+struct cf_volume_stats {
+	uint64_t reads, read_bytes, writes, write_bytes;
+	uint64_t rmw; /* data units that a write covered in part */
+	uint64_t syncs, punched_bytes, zeroed_bytes;
+	uint64_t read_errors, write_errors, sync_errors;
+	uint64_t undo_failures; /* a failed write whose old ciphertext could not be put back: that data unit is damaged */
+};
+
+/** A worker: what one thread needs while it reads or writes: buffers and an index into the cipher's contexts. Reserved
+ * at open. */
+struct cf_worker {
+	unsigned index;
+	uint8_t *io; /* CF_IO_MAX bytes, for the caller's own use: a FUSE read is decrypted into it and sent from it */
+	/* below: the volume's own */
+	uint8_t *crypt; /* ciphertext on its way to or from the backing */
+	uint8_t *edge;  /* one data unit of plaintext that is read or written in part */
+	uint8_t *old;   /* its old ciphertext, until the write has succeeded */
+	struct cf_worker *next_free;
+};
+
+/** cf_volume_new - put a volume together
+ * @b, @c: taken (left NULL) on success, untouched on failure. Returns 0; -EINVAL the range does not lie in the backing,
+ * or is no multiple of the DU; -ENOMEM. */
+int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_cipher **c,
+				  const struct cf_volume_opts *opts, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_volume_free - frees the cipher (wiping keys) and the backing too. No call may be running. Does not sync:
+ * cf_volume_sync does. */
+void cf_volume_free(struct cf_volume **v);
+
+uint64_t cf_volume_bytes(const struct cf_volume *v);
+uint32_t cf_volume_du_bytes(const struct cf_volume *v);
+enum cf_access cf_volume_access(const struct cf_volume *v);
+const struct cf_cipher *cf_volume_cipher(const struct cf_volume *v);
+void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out);
+
+/** cf_volume_enter, cf_volume_leave - borrow a worker for one request; waits while all are out. Any thread; never
+ * fails. */
+struct cf_worker *cf_volume_enter(struct cf_volume *v);
+void cf_volume_leave(struct cf_volume *v, struct cf_worker *w);
+
+/** cf_volume_read - decrypt a byte range of the volume
+ * @w: from cf_volume_enter      @off: bytes, any alignment, any value
+ * @buf: out, @len bytes (may be w->io)   @len: bytes, at most CF_IO_MAX
+ * Shape: touches ceil((off % DU + len) / DU) data units; short only at the end of the volume; 0 at or past it.
+ * Threads: any number at once; waits for writes to the same data units.
+ * Returns: bytes read; -EIO the backing or the engine failed. On error @buf is undefined.
+ * Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
+ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off) CF_MUST_CHECK;
+
+/** cf_volume_write - encrypt a byte range into the volume
+ * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written.
+ * Returns: bytes written: short at the end of the volume, or where the backing failed after whole data units; -ENOSPC
+ * starts at or past the end; -EROFS; -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on
+ * error (HAZARDS 14). */
+ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len,
+						uint64_t off) CF_MUST_CHECK;
+
+/** cf_volume_sync - make all completed writes durable. Once it has failed it fails until the volume is opened anew
+ * (HAZARDS 15). 0 or -EIO, -ENOSPC …. */
+int cf_volume_sync(struct cf_volume *v) CF_MUST_CHECK;
+
+/** cf_volume_zero - write encrypted zeros (FALLOC_FL_ZERO_RANGE). Past the end: -ENOSPC and nothing changed. */
+int cf_volume_zero(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len) CF_MUST_CHECK;
+
+/** cf_volume_punch - discard (FALLOC_FL_PUNCH_HOLE): whole DUs out of the backing, encrypted zeros at the edges;
+ * afterwards the range reads as zeros. Clipped at the end. Returns 0; -EOPNOTSUPP without CF_DISCARDS_ALLOWED or if the
+ * backing cannot, before any change. */
+int cf_volume_punch(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len) CF_MUST_CHECK;
+
+/** cf_volume_allocate - reserve backing space, content unchanged. Past the end: -ENOSPC. */
+int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len) CF_MUST_CHECK;
+
+/** cf_volume_seek - SEEK_DATA and SEEK_HOLE. All data unless CF_DISCARDS_ALLOWED; then a hole is whole data units,
+ * edges inward (HAZARDS 9). Returns an offset, the volume's length for "hole at the end"; -ENXIO at or past the end, or
+ * no data. */
+int64_t cf_volume_seek(struct cf_volume *v, uint64_t off, enum cf_seek what) CF_MUST_CHECK;
+
+#endif
