@@ -4,7 +4,7 @@
 # clean end whatever happens. Source it first. The script's second line says `# needs: user` or `# needs: root`.
 #
 #   CRYPTFUSE        the program (default: ./cryptfuse)    CRYPTFUSE_TOOLS  built test tools (default: beside it)
-#   CRYPTFUSE_TEST_USER  root scripts: the ordinary user to become (default: nobody)
+#   CRYPTFUSE_TEST_USER  for root scripts: the ordinary user to become (default: nobody)
 #   CI=true          a missing tool is a failure, not a skip
 # Exit: 0 passed, 77 skipped with a reason, else failed. Everything a script starts has its scratch folder on its
 # command line: that is how leftovers are found, and the only thing that is ever killed.
@@ -52,7 +52,7 @@ ours() {
 	local dir pid
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}
-		case $pid in $$ | "$BASHPID") continue ;; esac
+		case $pid in "$$" | "$BASHPID") continue ;; esac
 		if { tr '\0' ' ' <"$dir/cmdline"; } 2>/dev/null | grep -qF -- "$S"; then
 			echo "$pid"
 		fi
@@ -105,21 +105,18 @@ trap cleanup EXIT
 
 # ---- who and where ----
 
-need_user() {
-	[ "$(id -u)" != 0 ] || skip "for an ordinary user, not root"
-	need_fuse
+# Root runs every script in a mount namespace of its own, where /dev/fuse can be opened by all and /etc/fuse.conf can be
+# another, without a change to the machine. It starts the script again, so the need_ functions come first.
+private_namespace() {
+	[ "${CRYPTFUSE_TEST_NS:-}" != private ] || return 0
+	need unshare setpriv
+	unshare -m --propagation private true 2>/dev/null || lacking "a mount namespace"
+	rm -rf -- "$S"
+	CRYPTFUSE_TEST_NS=private exec unshare -m --propagation private -- bash "$0" "$@"
 }
 
-# Root scripts run in a mount namespace of their own, where /etc/fuse.conf can allow other users and /dev/fuse can be
-# opened by all, without a change to the machine. Call it before anything else: it starts the script again.
-need_root() {
-	[ "$(id -u)" = 0 ] || skip "for root"
-	need unshare setpriv
-	if [ "${CRYPTFUSE_TEST_NS:-}" != private ]; then
-		unshare -m --propagation private true 2>/dev/null || skip "no mount namespace to be had"
-		rm -rf -- "$S"
-		CRYPTFUSE_TEST_NS=private exec unshare -m --propagation private -- bash "$0" "$@"
-	fi
+# The ordinary user that root becomes: AS_USER is the command for it.
+choose_user() {
 	USER_NAME=${CRYPTFUSE_TEST_USER:-nobody}
 	AS_USER=(setpriv "--reuid=$(id -u "$USER_NAME")" "--regid=$(id -g "$USER_NAME")" --clear-groups
 		env -u XDG_RUNTIME_DIR HOME=/)
@@ -130,6 +127,25 @@ need_root() {
 		mount --bind "$S/fuse" /dev/fuse || lacking "/dev/fuse"
 	fi
 	as_user test -x "$CRYPTFUSE" || fail "$USER_NAME may not run $CRYPTFUSE"
+}
+
+# `need_user "$@"`: the script runs as an ordinary user. Started by root it becomes one.
+need_user() {
+	if [ "$(id -u)" = 0 ]; then
+		private_namespace "$@"
+		choose_user
+		local rc=0
+		as_user bash "$0" "$@" || rc=$?
+		exit $rc
+	fi
+	need_fuse
+}
+
+# `need_root "$@"`: the script runs as root, and can do things as an ordinary user.
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "for root"
+	private_namespace "$@"
+	choose_user
 	need_fuse
 }
 

@@ -3,7 +3,7 @@
 # The daemon's ends: killed with and without its helper, asked to stop with dirty pages in the kernel, closed while in
 # use, its parent killed at the prompt. Nothing stays mounted or running, and no byte is lost that could be kept.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 KEY=$(random_hex 64)

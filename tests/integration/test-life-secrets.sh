@@ -3,7 +3,7 @@
 # Key and passphrase show nowhere: not in status, messages or the debug trace, not on a command line; and the daemon
 # cannot be dumped or traced by its own user.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 PASS="a passphrase $(random_hex 8)" TEXT="plaintext $(random_hex 8)"

@@ -2,7 +2,7 @@
 # needs: user
 # One writer, or any number of readers; --shared takes no lock and meets none.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 IMG=$S/img
 new_image "$IMG" $((1024 * 1024))

@@ -3,7 +3,7 @@
 # An ordinary user opens a plain volume by passphrase, key file and table, on a directory and on a file, and the file
 # shown behaves as a block device would; the backing holds what dm-crypt would have written.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 BYTES=$((4 * 1024 * 1024)) SECTORS=$((4 * 2048))

@@ -4,7 +4,7 @@
 # backing. The same bytes are written into the volume and into a plain file; what lies in the backing is deciphered by
 # a program that shares no code with ours.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 KEY=$(random_hex 64)

@@ -3,7 +3,7 @@
 # A file system made, checked, filled and read through the exposed file by tools that need no kernel driver; the same
 # bytes after a fresh open, and in what an independent program deciphers from the backing.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 need mkfs.ext4 e2fsck debugfs
 
 M=$S/m V=$S/m/volume IMG=$S/img

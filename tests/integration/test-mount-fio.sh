@@ -3,7 +3,7 @@
 # fio writes random sizes at random, unaligned offsets from several jobs, and verifies a checksum in every block:
 # through the page cache and past it, while it writes and after a fresh open.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 need fio
 
 M=$S/m IMG=$S/img
@@ -24,7 +24,8 @@ run_fio() {
 
 for chain in xts cbc; do
 	for du in 512 4096; do
-		key=$(random_hex $([ $chain = xts ] && echo 64 || echo 32))
+		key=$(random_hex 64)
+		[ $chain = xts ] || key=${key:0:64}
 		new_image "$IMG" $((JOBS * (JOB_BYTES + 8192))) sparse
 		table "$S/table" $((JOBS * (JOB_BYTES + 8192) / 512)) aes-$chain-plain64 "$key" 0 0 sector_size:$du
 		for direct in 0 1; do

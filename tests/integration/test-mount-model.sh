@@ -3,14 +3,15 @@
 # Random parallel writes, zeroing, syncs and reads against a model in memory, then the backing against the model; and
 # processes that share data units byte by byte. CRYPTFUSE_TEST_SECONDS: for each combination (default 0.7).
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 BYTES=$((3 * 1024 * 1024)) SECTORS=$((3 * 2048))
 T=${CRYPTFUSE_TEST_SECONDS:-0.7}
 
 for chain in xts cbc; do
-	key=$(random_hex $([ $chain = xts ] && echo 64 || echo 32))
+	key=$(random_hex 64)
+	[ $chain = xts ] || key=${key:0:64}
 	for du in 512 4096 65536; do
 		new_image "$IMG" $BYTES
 		table "$S/table" $SECTORS aes-$chain-plain64 "$key" 0 0 sector_size:$du

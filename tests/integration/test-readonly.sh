@@ -3,7 +3,7 @@
 # A read-only volume: nothing can write to it, and not a bit or a time stamp of the image changes, even if the image
 # could be written.
 . "$(dirname "$0")/lib.sh"
-need_user
+need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 KEY=$(random_hex 64)
