@@ -3,6 +3,8 @@
  *
  * A table of commands; each prints its result ("ok", a number, data) or the name of the errno, and exits 0 either way:
  * the script compares the text. Only a call of the tool itself that makes no sense exits 2. */
+#include "config.h"
+
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,8 @@
  * The arrays are read and written without a lock, byte by byte, through relaxed atomics.
  * Usage: model [-d] [-p] [-D] [-w WRITERS] [-r READERS] [-t SECONDS] [-s SEED] [-u DU] [-o DUMP] FILE
  *   -d O_DIRECT   -p holes may be punched   -D writers are processes that share data units byte by byte */
+#include "config.h"
+
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
