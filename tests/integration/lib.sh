@@ -268,3 +268,19 @@ daemon_pid() { # FILE
 	case $pid in '' | *[!0-9]*) fail "no pid in the status" ;; esac
 	echo "$pid"
 }
+
+# start_hold FILE TEXT: a process (HOLDER) that wrote TEXT at 1000 and mapped it in at 300000, synced nothing, and keeps
+# the file open until stop_hold.
+start_hold() {
+	rm -f "$S/hold.fifo"
+	mkfifo "$S/hold.fifo"
+	"$CRYPTFUSE_TOOLS/fileop" hold "$1" 1000 300000 "$2" <"$S/hold.fifo" >"$S/hold.out" &
+	HOLDER=$!
+	exec 8>"$S/hold.fifo"
+	wait_for 5 "the holder" grep -q ready "$S/hold.out"
+}
+
+stop_hold() {
+	exec 8>&-
+	wait "$HOLDER" || :
+}

@@ -46,13 +46,10 @@ assert_eq "after fdatasync" 'fdatasynced bytes' "$(on_platter 11900 17)"
 # a write that nobody synced: this disk does forget
 power_on
 pid=$(daemon_pid "$V")
-"$CRYPTFUSE_TOOLS/fileop" hold "$V" 5000 300000 'never synced' < <(sleep 1000) >"$S/hold.out" &
-holder=$!
-wait_for 5 "the writer" grep -q ready "$S/hold.out"
+start_hold "$V" 'never synced'
 power_cut "$pid"
-kill $holder
-wait $holder 2>/dev/null || :
-[ "$(on_platter 5000 12 | tr -d '\0')" != 'never synced' ] || fail "the disk does not forget: this test proves nothing"
+stop_hold
+[ "$(on_platter 1000 12 | tr -d '\0')" != 'never synced' ] || fail "the disk does not forget: this test proves nothing"
 
 # flush of a written handle
 power_on

@@ -11,21 +11,6 @@ new_image "$IMG" $((1024 * 1024))
 table "$S/table" 2048 aes-xts-plain64 "$KEY" 0 0
 open_it() { open_vol "$M" "$@" --table "$S/table" "$IMG" </dev/null; }
 
-# start_hold TEXT: a process that has written and mapped, and keeps the file open until fifo 8 is closed
-start_hold() {
-	rm -f "$S/fifo"
-	mkfifo "$S/fifo"
-	"$CRYPTFUSE_TOOLS/fileop" hold "$V" 1000 300000 "$1" <"$S/fifo" >"$S/hold.out" &
-	HOLDER=$!
-	exec 8>"$S/fifo"
-	wait_for 5 "the holder" grep -q ready "$S/hold.out"
-}
-
-stop_hold() {
-	exec 8>&-
-	wait $HOLDER || :
-}
-
 # ---- kill -9 of the daemon: the helper takes the mount away ----
 open_it
 kill -KILL "$(daemon_pid "$V")"
@@ -51,7 +36,7 @@ close_vol "$M"
 # ---- SIGTERM with dirty pages and an open file: every byte is in the backing ----
 open_it --stop-timeout 1
 pid=$(daemon_pid "$V")
-start_hold 'SIGTERM keeps this'
+start_hold "$V" 'SIGTERM keeps this'
 kill -TERM "$pid"
 wait_for 10 "the daemon to end" gone "$M"
 stop_hold
@@ -67,7 +52,7 @@ wait_for 10 "the daemon to end" gone "$M"
 
 # ---- close while in use: busy, and says who; then it closes ----
 open_it
-start_hold 'close keeps this'
+start_hold "$V" 'close keeps this'
 assert_exit 5 "$HOLDER" "$CRYPTFUSE" close "$M"
 mounted "$M" || fail "a busy close unmounted"
 fileop pread 1000 16 "$V" >"$S/piece"
