@@ -40,6 +40,7 @@ _Static_assert(sizeof(struct block) == 64, "the payload must stay 64-byte aligne
 static struct {
 	pthread_mutex_t mutex;
 	uint8_t *base; /* NULL: no arena */
+	pid_t owner;   /* whose arena it is: a forked child has the addresses, but neither contents nor locks */
 	size_t used, committed;
 	struct block *free[N_CLASSES];
 	struct cf_secret_stats stats;
@@ -205,6 +206,8 @@ static void unmap_arena(void)
 
 int cf_secret_init(struct cf_err *err)
 {
+	if (arena.base && arena.owner != getpid())
+		return cf_fail(err, -EBUSY, "the secret arena was made before this process was forked");
 	if (arena.base)
 		return 0;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -212,6 +215,7 @@ int cf_secret_init(struct cf_err *err)
 	if (map == MAP_FAILED)
 		return cf_fail(err, -ENOMEM, "no address space for the secret arena: %s", strerror(errno));
 	arena.base = map + page;
+	arena.owner = getpid();
 	arena.used = arena.committed = 0;
 	arena.stats = (struct cf_secret_stats){.locked = true};
 	memset(arena.free, 0, sizeof(arena.free));

@@ -2,8 +2,8 @@
 /* units.c - numbers in, numbers out: the only place that parses one. Pure functions. */
 #include "cryptfuse/units.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <strings.h>
 
 bool cf_units_du_valid(uint64_t du_bytes)
@@ -42,10 +42,10 @@ int cf_units_parse_number(const char *text, uint64_t max, uint64_t *out)
 	return 0;
 }
 
-/* Bytes a suffix stands for; 0 for one that is unknown. */
+/* Bytes a suffix stands for; 0 for one that is unknown. The first letter in either case, the rest as it is written. */
 static uint64_t suffix_bytes(const char *suffix)
 {
-	static const char letters[] = "KMGTP";
+	static const char letters[] = "KMGT";
 	if (!strcasecmp(suffix, "S"))
 		return CF_SECTOR_BYTES;
 	uint64_t binary = 1, decimal = 1;
@@ -54,9 +54,9 @@ static uint64_t suffix_bytes(const char *suffix)
 		decimal *= 1000;
 		if (strncasecmp(suffix, l, 1) != 0)
 			continue;
-		if (!suffix[1] || !strcasecmp(suffix + 1, "iB"))
+		if (!suffix[1] || !strcmp(suffix + 1, "iB"))
 			return binary;
-		if (!strcasecmp(suffix + 1, "B"))
+		if (!strcmp(suffix + 1, "B"))
 			return decimal;
 	}
 	return 0;

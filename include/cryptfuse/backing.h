@@ -7,12 +7,14 @@
 #ifndef CRYPTFUSE_BACKING_H
 #define CRYPTFUSE_BACKING_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cryptfuse/base.h"
 
 struct cf_err;
 struct cf_backing;
+struct stat;
 
 enum cf_seek { CF_SEEK_DATA, CF_SEEK_HOLE };
 
@@ -61,6 +63,20 @@ int cf_backing_from_fd(struct cf_backing **out, int fd, enum cf_access access, s
 
 /** cf_backing_size_fd - size in bytes of a file or block device. */
 int cf_backing_size_fd(int fd, uint64_t *out_bytes, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_loop_user - which loop device, if any, has a file or block device open
+ * @sys_block: "/sys/block" (tests have their own)   @path, @st: the image, by name and by what fstat says
+ * @name: out, "/dev/loop0". Returns whether there is one. */
+bool cf_backing_loop_user(const char *sys_block, const char *path, const struct stat *st, char *name, size_t name_size);
+
+/** cf_backing_read_full - read all of a range that lies inside the backing: goes on after a short read. 0; -errno, and
+ * -EIO if it ends too early: never zeros for bytes that are not there. On error @buf is undefined. */
+int cf_backing_read_full(struct cf_backing *b, void *buf, size_t len, uint64_t off) CF_MUST_CHECK;
+
+/** cf_backing_write_full - write all of a range, going on after a short write. 0, or -errno.
+ * @written: out, how many bytes are known to be written, also on failure; those after them may be old, new or torn. */
+int cf_backing_write_full(struct cf_backing *b, const void *buf, size_t len, uint64_t off,
+						  size_t *written) CF_MUST_CHECK;
 
 /** cf_backing_free - close and free; takes NULL, leaves NULL. */
 void cf_backing_free(struct cf_backing **b);

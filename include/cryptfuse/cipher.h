@@ -40,7 +40,8 @@ enum cf_path {
 };
 
 struct cf_cipher_opts {
-	const char *engine; /* name, or NULL for auto */
+	const char *engine;          /* name, or NULL for auto */
+	const struct cf_engine *use; /* tests: this very engine, listed or not; NULL otherwise */
 	enum cf_path path;
 	unsigned n_workers; /* 1 to CF_WORKERS_MAX: how many threads may crypt at once */
 };

@@ -74,9 +74,10 @@ struct cf_engine {
 	int (*crypt)(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
 				 size_t n_blocks);
 
-	/** Optional, all three or none: a whole chaining mode ("xts", "cbc") over a batch. @key is the mode's whole key
-	 * (both halves for xts). mode_new returns -ENOENT when the engine has no such mode natively, -EINVAL when it
-	 * refuses the key: the batch path then serves. */
+	/** Optional, all four or none: a whole chaining mode ("xts", "cbc") over a batch. @key is the mode's whole key
+	 * (both halves for xts). mode_has: does the engine have the mode natively for keys of this length? mode_new:
+	 * -ENOENT if not, -EINVAL when it refuses this key (equal halves …): the batch path then serves. */
+	bool (*mode_has)(const char *mode, const struct cf_block_cipher *bc, size_t key_len);
 	int (*mode_new)(struct cf_engine_mode **out, const char *mode, const struct cf_block_cipher *bc, const uint8_t *key,
 					size_t key_len, unsigned n_workers);
 	void (*mode_free)(struct cf_engine_mode **mode);
@@ -89,10 +90,5 @@ extern const struct cf_engine *const cf_engines[];
 
 /** cf_engine_find - by name: 0 and *out; -ENOENT with the list of names in @err; or what its probe said. */
 int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err *err) CF_MUST_CHECK;
-
-/** cf_engine_choose - the first working engine that has the cipher; -ENODEV "no engine here has …".
- * @name: NULL or "auto" for any, otherwise only that one. */
-int cf_engine_choose(const char *name, const struct cf_block_cipher *bc, size_t key_len, const struct cf_engine **out,
-					 struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* mounts.h - what /proc/self/mountinfo says of cryptfuse mounts. Never touches a mount point itself: a dead or hanging
- * one would hang us (HAZARDS 4). */
+ * one would hang us. */
 #ifndef CRYPTFUSE_MOUNTS_H
 #define CRYPTFUSE_MOUNTS_H
 
@@ -20,8 +20,17 @@ struct cf_mount {
  * -errno. */
 int cf_mounts_find(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
 
+/** What lies on top of a path: nothing is mounted there, somebody else's file system, or ours. */
+enum cf_mount_top { CF_TOP_NONE, CF_TOP_OTHER, CF_TOP_CRYPTFUSE };
+
+/** cf_mounts_top - which of them; CF_TOP_NONE too if mountinfo cannot be read. */
+enum cf_mount_top cf_mounts_top(const char *mountpoint);
+
 /** cf_mounts_each - every cryptfuse mount, in order. @fn returns non-zero to stop, which is returned. */
 int cf_mounts_each(int (*fn)(void *ctx, const struct cf_mount *m), void *ctx);
+
+/** cf_mounts_each_in - the same from another file in mountinfo's format, for tests and for other processes. */
+int cf_mounts_each_in(const char *mountinfo, int (*fn)(void *ctx, const struct cf_mount *m), void *ctx);
 
 /** cf_mounts_resolve - absolute form of a mount point without looking inside it: resolves its parent folder, keeps the
  * last name, so that it works on a dead mount (where realpath fails with ENOTCONN). Falls back on comparing with
@@ -31,7 +40,8 @@ int cf_mounts_resolve(const char *path, char out[static PATH_MAX]) CF_MUST_CHECK
 enum cf_unmount { CF_UNMOUNT_NORMAL, CF_UNMOUNT_DETACH };
 
 /** cf_mounts_unmount - umount2 as root, the setuid fusermount3 otherwise
- * Returns 0; -EBUSY; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3. Needs a process without no_new_privs. */
+ * Returns 0; -EBUSY in use, or something else is mounted over it; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3.
+ * Needs a process without no_new_privs. */
 int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how) CF_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #define CRYPTFUSE_RANGELOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "cryptfuse/base.h"
 

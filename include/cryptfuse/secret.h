@@ -24,7 +24,7 @@ struct cf_secret_stats {
 /** cf_secret_init - create the arena and give it to libcrypto
  * Must be the first thing a process that handles keys does: before any call into libcrypto and, since neither locks nor
  * MADV_WIPEONFORK memory survive a fork, after the last fork. A second call is harmless and returns 0.
- * Returns 0; -ENOMEM; -EBUSY libcrypto had allocated already. */
+ * Returns 0; -ENOMEM; -EBUSY libcrypto had allocated already, or the arena is that of a parent. */
 int cf_secret_init(struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_secret_alloc - @len bytes, zeroed, 64-byte aligned; NULL when the arena is full. Never falls back to the heap. */

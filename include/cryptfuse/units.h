@@ -61,8 +61,8 @@ static inline uint64_t cf_units_round_up(uint64_t n, uint64_t align)
 int cf_units_parse_number(const char *text, uint64_t max, uint64_t *out) CF_MUST_CHECK;
 
 /** cf_units_parse_size - a size in bytes with cryptsetup's suffixes, as for --device-size
- * Takes N, or N with K M G T P (or KiB MiB …; powers of 1024), KB MB … (powers of 1000), S (512-byte sectors);
- * letters in any case. Without a suffix the unit is @bare_unit bytes.
+ * Takes N, or N with K M G T (or KiB MiB …; powers of 1024), KB MB … (powers of 1000), S (512-byte sectors); the first
+ * letter in any case, "B" and "iB" as written. Without a suffix the unit is @bare_unit bytes.
  * Returns 0; -EINVAL not a size; -ERANGE does not fit in 63 bits of bytes. Source: cryptsetup(8), --device-size. */
 int cf_units_parse_size(const char *text, uint64_t bare_unit, uint64_t *out_bytes) CF_MUST_CHECK;
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* cipher.c - the data path of a batch: tile by tile, IV sectors -> IVs -> what the IV kind does before -> mode, one
+ * call a key -> what it does after.
+ *
+ * A failed call of several data units is done again one by one from the source, which no call ever writes (HAZARDS 19).
+ * Nothing is allocated; a worker's memory is touched by the thread that owns the worker only. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "impl.h"
+
+struct tile {
+	struct cf_cipher *c;
+	struct cf_cipher_work *w;
+	unsigned worker;
+	enum cf_dir dir;
+	uint64_t s0; /* of its first data unit: selects the key */
+	size_t n_du;
+};
+
+/* A run of data units under one key, on the path that the number of them decides. */
+static int run_once(const struct cf_subkey *sk, const struct cf_cipher *c, const struct cf_mode_run *run)
+{
+	if (sk->mode.native && run->n_du < c->batch_from[run->dir])
+		return cf_mode_crypt_native(&sk->mode, run);
+	return sk->mode.mode->crypt(&sk->mode, run);
+}
+
+static int run_one_by_one(const struct cf_subkey *sk, const struct cf_cipher *c, const struct cf_mode_run *run)
+{
+	struct cf_mode_run one = *run;
+	one.n_du = 1;
+	for (size_t i = 0; i < run->n_du; i++) {
+		one.src = run->src + i * run->du_bytes;
+		one.dst = run->dst + i * run->du_bytes;
+		one.ivs = run->ivs + i * c->plan.iv_bytes;
+		int rc = run_once(sk, c, &one);
+		if (rc)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* @ivs are overwritten by essiv's. */
+static int run_key(const struct tile *t, size_t key, const uint8_t *src, uint8_t *dst, uint8_t *ivs, size_t n_du)
+{
+	const struct cf_cipher *c = t->c;
+	const struct cf_subkey *sk = &c->subkeys[key];
+	struct cf_mode_run run = {
+		.dir = t->dir,
+		.worker = t->worker,
+		.src = src,
+		.dst = dst,
+		.ivs = ivs,
+		.n_du = n_du,
+		.du_bytes = c->spec.du_bytes,
+		.scratch = {t->w->scratch[0], t->w->scratch[1]},
+		.iv_scratch = t->w->iv_scratch,
+	};
+	if (sk->essiv) {
+		memcpy(t->w->iv_scratch, ivs, n_du * c->plan.iv_bytes);
+		if (c->plan.engine->crypt(sk->essiv, t->worker, CF_ENCRYPT, t->w->iv_scratch, ivs, n_du) != 0)
+			return -EIO;
+	}
+	return run_once(sk, c, &run) == 0 ? 0 : run_one_by_one(sk, c, &run);
+}
+
+/* Several keys in the tile: gather the data units of each, so that an engine never sees two keys in one call (HAZARDS
+ * 21). */
+static int run_gathered(const struct tile *t, const uint8_t *src, uint8_t *dst)
+{
+	struct cf_cipher *c = t->c;
+	size_t du = c->spec.du_bytes, iv = c->plan.iv_bytes, step = du >> CF_SECTOR_SHIFT;
+	for (size_t first = 0; first < c->key_period && first < t->n_du; first++) {
+		size_t n = 0;
+		for (size_t i = first; i < t->n_du; i += c->key_period, n++) {
+			memcpy(t->w->gather_src + n * du, src + i * du, du);
+			memcpy(t->w->gathered_ivs + n * iv, t->w->ivs + i * iv, iv);
+		}
+		size_t key = (t->s0 + first * step) & (c->spec.keycount - 1);
+		int rc = run_key(t, key, t->w->gather_src, t->w->gather_dst, t->w->gathered_ivs, n);
+		if (rc)
+			return rc;
+		n = 0;
+		for (size_t i = first; i < t->n_du; i += c->key_period, n++)
+			memcpy(dst + i * du, t->w->gather_dst + n * du, du);
+	}
+	return 0;
+}
+
+static int run_tile(struct tile *t, const uint8_t *src, uint8_t *dst)
+{
+	struct cf_cipher *c = t->c;
+	const struct cf_iv_kind *kind = c->plan.iv;
+	struct cf_mode_run via = {.scratch = {t->w->scratch[0], t->w->scratch[1]}, .iv_scratch = t->w->iv_scratch};
+	struct cf_iv_run iv_run = {
+		.dir = t->dir,
+		.worker = t->worker,
+		.sectors = t->w->sectors,
+		.n_du = t->n_du,
+		.ivs = t->w->ivs,
+		.plain = src,
+		.via = &via,
+	};
+	uint32_t step = c->spec.du_bytes >> CF_SECTOR_SHIFT;
+	int rc = 0;
+	for (size_t i = 0; i < t->n_du; i++)
+		t->w->sectors[i] = cf_units_iv_sector(t->s0 + i * step, c->spec.du_bytes, c->spec.iv_numbering);
+	if (kind)
+		rc = kind->generate(&c->iv, &iv_run);
+	if (!rc && kind && kind->before && kind->before_dirs >> t->dir & 1) {
+		rc = kind->before(&c->iv, &iv_run, src, t->w->before);
+		src = t->w->before;
+	}
+	if (!rc)
+		rc = c->key_period > 1 ? run_gathered(t, src, dst)
+							   : run_key(t, t->s0 & (c->spec.keycount - 1), src, dst, t->w->ivs, t->n_du);
+	if (!rc && kind && kind->after && kind->after_dirs >> t->dir & 1)
+		rc = kind->after(&c->iv, &iv_run, dst);
+	return rc ? -EIO : 0;
+}
+
+int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du, const uint8_t *src,
+					uint8_t *dst)
+{
+	assert(worker < c->n_workers);
+	struct tile t = {.c = c, .w = c->work[worker], .worker = worker, .dir = dir};
+	for (; n_du; n_du -= t.n_du, du += t.n_du) {
+		t.n_du = n_du < c->tile_du ? n_du : c->tile_du;
+		t.s0 = cf_units_s0(du, c->spec.du_bytes, c->spec.iv_offset);
+		int rc = run_tile(&t, src, dst);
+		if (rc)
+			return rc;
+		src += t.n_du * c->spec.du_bytes;
+		dst += t.n_du * c->spec.du_bytes;
+	}
+	return 0;
+}
+
+uint32_t cf_cipher_du_bytes(const struct cf_cipher *c)
+{
+	return c->spec.du_bytes;
+}
+
+const struct cf_cipher_spec *cf_cipher_spec(const struct cf_cipher *c)
+{
+	return &c->spec;
+}
+
+void cf_cipher_info(const struct cf_cipher *c, struct cf_cipher_info *out)
+{
+	*out = (struct cf_cipher_info){
+		.engine = c->plan.engine->name,
+		.constant_time = c->plan.engine->constant_time(c->plan.bc),
+		.has_native = c->batch_from[CF_ENCRYPT] > 1 || c->batch_from[CF_DECRYPT] > 1,
+		.batch_from = {c->batch_from[CF_ENCRYPT], c->batch_from[CF_DECRYPT]},
+		.tile_du = c->tile_du,
+	};
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* impl.h - struct cf_cipher, shared by the files that set it up (setup.c), judge it (check.c), test it (selftest.c),
+ * time it (measure.c) and run it (cipher.c). */
+#ifndef CRYPTFUSE_CIPHER_IMPL_H
+#define CRYPTFUSE_CIPHER_IMPL_H
+
+#include "cryptfuse/cipher.h"
+#include "cryptfuse/iv.h"
+#include "cryptfuse/mode.h"
+
+/* Staging is for what needs a changed or gathered copy of the source: at most one data unit of the largest size, or a
+ * tile of small ones. */
+#define CF_STAGE_BYTES CF_DU_MAX
+
+struct cf_subkey {
+	struct cf_mode_key mode;
+	struct cf_engine_key *essiv; /* encrypts IVs; NULL without essiv */
+};
+
+/* One worker's memory; reserved at open, wiped at the end. */
+struct cf_cipher_work {
+	uint64_t sectors[CF_BATCH_DU_MAX];
+	uint8_t ivs[CF_BATCH_DU_MAX * CF_IV_MAX];
+	uint8_t gathered_ivs[CF_BATCH_DU_MAX * CF_IV_MAX];
+	uint8_t iv_scratch[CF_BATCH_DU_MAX * CF_BLOCK_MAX];
+	uint8_t scratch[2][CF_MODE_SCRATCH];
+	/* CF_STAGE_BYTES each, only where the volume needs them */
+	uint8_t *before;     /* what an IV kind made of the source */
+	uint8_t *gather_src; /* the data units of one key */
+	uint8_t *gather_dst;
+};
+
+/* What a spec means, before there is a key. */
+struct cf_cipher_plan {
+	const struct cf_block_cipher *bc;
+	const struct cf_mode *mode;
+	const struct cf_iv_kind *iv; /* NULL: no IV */
+	const struct cf_engine *engine;
+	size_t iv_bytes;
+	size_t part_bytes; /* the cipher's own key in a subkey */
+	int essiv_bytes;   /* digest length; 0 no essiv */
+	struct cf_key_layout layout;
+};
+
+struct cf_cipher {
+	struct cf_cipher_spec spec;
+	struct cf_cipher_plan plan;
+	struct cf_subkey *subkeys; /* spec.keycount */
+	struct cf_iv iv;
+	unsigned n_workers;
+	struct cf_cipher_work **work; /* n_workers */
+	size_t tile_du;               /* data units handled at a time */
+	size_t key_period;            /* data units until a key comes again: 1 when one key serves a whole tile */
+	size_t batch_from[2];         /* by direction */
+};
+
+/** cf_cipher_plan - resolve and judge a spec; the whole of cf_cipher_check. @use: NULL, or the engine to take. */
+int cf_cipher_plan(const struct cf_cipher_spec *spec, const char *engine, const struct cf_engine *use,
+				   struct cf_cipher_plan *out, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_cipher_selftest - known answers, and batches against one data unit at a time. 0 or -EIO. Worker 0. */
+int cf_cipher_selftest(struct cf_cipher *c, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_cipher_measure - find batch_from by timing worker 0, a few milliseconds. 0 or -ENOMEM, -EIO. */
+int cf_cipher_measure(struct cf_cipher *c) CF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* measure.c - from how many data units on is the batch path faster than the engine's own mode? Neither wins always:
+ * lanes need many data units, a lone large one takes the native mode (HAZARDS 22). Timed at open, with the volume's own
+ * cipher; a few milliseconds a direction. Either answer is right, only the speed differs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "impl.h"
+
+#define BUDGET_NS 3000000u /* a direction */
+#define LARGEST_BYTES ((size_t)512 << 10)
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct bench {
+	struct cf_cipher *c;
+	enum cf_dir dir;
+	uint8_t *src, *dst;
+	uint64_t deadline;
+};
+
+/* Nanoseconds for @n_du data units on one path; 0 on failure. */
+static uint64_t time_path(const struct bench *b, size_t from, size_t n_du)
+{
+	b->c->batch_from[b->dir] = from;
+	uint64_t start = now_ns();
+	if (cf_cipher_crypt(b->c, 0, b->dir, 0, n_du, b->src, b->dst) != 0)
+		return 0;
+	uint64_t ns = now_ns() - start;
+	return ns ? ns : 1;
+}
+
+/* Best of a few interleaved rounds. Returns whether the batch path won by more than noise; -EIO a path failed. */
+static int batch_wins(const struct bench *b, size_t n_du)
+{
+	uint64_t batch = UINT64_MAX, native = UINT64_MAX;
+	for (unsigned round = 0; round < 5 && (round == 0 || now_ns() < b->deadline); round++) {
+		uint64_t t1 = time_path(b, 1, n_du), t2 = time_path(b, SIZE_MAX, n_du);
+		if (!t1 || !t2)
+			return -EIO;
+		batch = t1 < batch ? t1 : batch;
+		native = t2 < native ? t2 : native;
+	}
+	return batch < native - native / 32;
+}
+
+/* The smallest n from which the batch path won every time. */
+static int find_threshold(struct bench *b, size_t *out)
+{
+	size_t largest = LARGEST_BYTES / b->c->spec.du_bytes, from = SIZE_MAX;
+	if (largest > b->c->tile_du)
+		largest = b->c->tile_du;
+	b->deadline = now_ns() + BUDGET_NS;
+	for (size_t n = 1; n <= largest && now_ns() < b->deadline; n *= 2) {
+		int wins = batch_wins(b, n);
+		if (wins < 0)
+			return wins;
+		if (!wins)
+			from = SIZE_MAX;
+		else if (from == SIZE_MAX)
+			from = n;
+	}
+	*out = from;
+	return 0;
+}
+
+int cf_cipher_measure(struct cf_cipher *c)
+{
+	size_t from[2];
+	struct bench b = {.c = c};
+	size_t len = c->spec.du_bytes * c->tile_du < LARGEST_BYTES ? c->spec.du_bytes * c->tile_du : LARGEST_BYTES;
+	b.src = malloc(2 * len);
+	if (!b.src)
+		return -ENOMEM;
+	memset(b.src, 0x5a, 2 * len);
+	b.dst = b.src + len;
+	int rc = 0;
+	for (enum cf_dir d = CF_ENCRYPT; !rc && d <= CF_DECRYPT; d++) {
+		b.dir = d;
+		rc = find_threshold(&b, &from[d]);
+		if (!rc)
+			c->batch_from[d] = from[d];
+	}
+	free(b.src);
+	return rc;
+}

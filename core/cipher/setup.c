@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* setup.c - from a spec and a key to a cipher that is ready: subkeys, essiv keys, IV kind, workers' memory, self-test,
+ * measured paths. Everything that can be allocated is allocated here. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cryptfuse/digest.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
+#include "impl.h"
+
+static int subkey_init(struct cf_cipher *c, struct cf_subkey *sk, const uint8_t *subkey, enum cf_native native)
+{
+	const struct cf_cipher_plan *p = &c->plan;
+	int rc =
+		cf_mode_key_init(&sk->mode, p->mode, p->engine, p->bc, subkey, p->layout.subkey_bytes, c->n_workers, native);
+	if (rc || !p->essiv_bytes)
+		return rc;
+	uint8_t digest[CF_DIGEST_MAX];
+	rc = cf_digest(CF_DIGEST_KERNEL, c->spec.essiv_hash, subkey, p->layout.subkey_bytes, NULL, 0, digest);
+	if (!rc)
+		rc = p->engine->key_new(&sk->essiv, p->bc, digest, (size_t)p->essiv_bytes, c->n_workers);
+	cf_secret_wipe(digest, sizeof(digest));
+	return rc;
+}
+
+static int keys_init(struct cf_cipher *c, const uint8_t *key, enum cf_native native)
+{
+	const struct cf_cipher_plan *p = &c->plan;
+	c->subkeys = calloc(c->spec.keycount, sizeof(*c->subkeys));
+	if (!c->subkeys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->spec.keycount; i++) {
+		int rc = subkey_init(c, &c->subkeys[i], key + i * p->layout.subkey_bytes, native);
+		if (rc)
+			return rc;
+	}
+	struct cf_iv_setup setup = {
+		.spec = &c->spec,
+		.mode = p->mode,
+		.bc = p->bc,
+		.iv_bytes = p->iv_bytes,
+		.layout = p->layout,
+		.engine = p->engine,
+		.n_workers = c->n_workers,
+		.extra = key + p->layout.extra_off,
+		.key0 = &c->subkeys[0].mode,
+	};
+	return p->iv ? cf_iv_init(&c->iv, p->iv, &setup) : 0;
+}
+
+/* Data units until a key comes again, and how many are handled at a time. */
+static void plan_tiles(struct cf_cipher *c)
+{
+	uint32_t step = c->spec.du_bytes >> CF_SECTOR_SHIFT;
+	c->key_period = step < c->spec.keycount ? c->spec.keycount / step : 1;
+	c->tile_du = CF_BATCH_DU_MAX;
+	bool staged = c->key_period > 1 || (c->plan.iv && (c->plan.iv->before || c->plan.iv->after));
+	if (staged && c->tile_du * c->spec.du_bytes > CF_STAGE_BYTES)
+		c->tile_du = CF_STAGE_BYTES / c->spec.du_bytes;
+}
+
+static void *stage_new(void)
+{
+	void *p = NULL;
+	return posix_memalign(&p, 4096, CF_STAGE_BYTES) == 0 ? p : NULL;
+}
+
+static int work_init(struct cf_cipher *c)
+{
+	bool before = c->plan.iv && c->plan.iv->before, gather = c->key_period > 1;
+	c->work = calloc(c->n_workers, sizeof(struct cf_cipher_work *));
+	for (unsigned i = 0; c->work && i < c->n_workers; i++) {
+		struct cf_cipher_work *w = NULL;
+		if (posix_memalign((void **)&w, 64, sizeof(*w)) != 0)
+			return -ENOMEM;
+		memset(w, 0, sizeof(*w));
+		c->work[i] = w;
+		if ((before && !(w->before = stage_new())) || (gather && !(w->gather_src = stage_new())) ||
+			(gather && !(w->gather_dst = stage_new())))
+			return -ENOMEM;
+	}
+	return c->work ? 0 : -ENOMEM;
+}
+
+static void stage_free(uint8_t *stage)
+{
+	if (stage)
+		cf_secret_wipe(stage, CF_STAGE_BYTES);
+	free(stage);
+}
+
+void cf_cipher_free(struct cf_cipher **cipher)
+{
+	struct cf_cipher *c = *cipher;
+	if (!c)
+		return;
+	cf_iv_fini(&c->iv);
+	for (uint32_t i = 0; c->subkeys && i < c->spec.keycount; i++) {
+		if (c->subkeys[i].essiv)
+			c->plan.engine->key_free(&c->subkeys[i].essiv);
+		cf_mode_key_fini(&c->subkeys[i].mode);
+	}
+	free(c->subkeys);
+	for (unsigned i = 0; c->work && i < c->n_workers && c->work[i]; i++) {
+		stage_free(c->work[i]->before);
+		stage_free(c->work[i]->gather_src);
+		stage_free(c->work[i]->gather_dst);
+		cf_secret_wipe(c->work[i], sizeof(*c->work[i]));
+		free(c->work[i]);
+	}
+	free(c->work);
+	free(c);
+	*cipher = NULL;
+}
+
+/* The engine's own mode is of use only if every subkey has it. */
+static bool all_native(const struct cf_cipher *c)
+{
+	for (uint32_t i = 0; i < c->spec.keycount; i++)
+		if (!c->subkeys[i].mode.native)
+			return false;
+	return true;
+}
+
+static int choose_path(struct cf_cipher *c, enum cf_path path, struct cf_err *err)
+{
+	bool native = all_native(c);
+	size_t from = !native || path == CF_PATH_BATCH ? 1 : SIZE_MAX;
+	c->batch_from[CF_ENCRYPT] = c->batch_from[CF_DECRYPT] = from;
+	if (path == CF_PATH_NATIVE && !native)
+		return cf_fail(err, -ENODEV, "engine '%s' has no %s of its own for this key", c->plan.engine->name,
+					   c->spec.mode);
+	int rc = cf_cipher_selftest(c, err);
+	if (!rc && native && path == CF_PATH_AUTO && !c->plan.mode->native_only)
+		rc = cf_cipher_measure(c);
+	return rc;
+}
+
+int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
+				  const struct cf_cipher_opts *opts, struct cf_err *err)
+{
+	static const uint8_t no_key[1];
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
+	assert(opts->n_workers >= 1 && opts->n_workers <= CF_WORKERS_MAX);
+	if (!c)
+		return cf_fail(err, -ENOMEM, "out of memory");
+	c->spec = *spec;
+	c->n_workers = opts->n_workers;
+	int rc = cf_cipher_plan(spec, opts->engine, opts->use, &c->plan, err);
+	if (rc)
+		return rc;
+	plan_tiles(c);
+	rc = work_init(c);
+	if (!rc)
+		rc = keys_init(c, spec->key_bytes ? key : no_key,
+					   opts->path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY);
+	if (!rc)
+		rc = choose_path(c, opts->path, err);
+	if (rc)
+		return cf_fail(err, rc, "engine '%s' could not set up %s-%s: %s", c->plan.engine->name, spec->cipher,
+					   spec->mode, strerror(-rc));
+	*out = cf_take(c);
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* engine.c - the tables of engines and of the block ciphers they may have, and the choice between engines. No state. */
+#include "cryptfuse/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cryptfuse/err.h"
+
+extern const struct cf_engine cf_engine_openssl, cf_engine_null;
+
+const struct cf_engine *const cf_engines[] = {&cf_engine_openssl, &cf_engine_null, NULL};
+
+/* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
+static const struct cf_block_cipher block_ciphers[] = {
+	{"aes", 16, 16, 32, 8},
+	{"camellia", 16, 16, 32, 8},
+	{"serpent", 16, 1, 32, 1},
+	{"twofish", 16, 16, 32, 8},
+	{"cast6", 16, 16, 32, 4},
+	{"blowfish", 8, 4, 56, 1},
+	{"cast5", 8, 5, 16, 1},
+	{"des3_ede", 8, 24, 24, 0},
+	{"cipher_null", 1, 0, 0, 0},
+	/* Adiantum's parts: no block primitive, a whole mode only. */
+	{"xchacha12,aes", 16, 32, 32, 0},
+	{"xchacha20,aes", 16, 32, 32, 0},
+};
+
+const struct cf_block_cipher *cf_block_cipher_find(const char *name)
+{
+	for (size_t i = 0; i < CF_ARRAY_LEN(block_ciphers); i++)
+		if (!strcmp(block_ciphers[i].name, name))
+			return &block_ciphers[i];
+	return NULL;
+}
+
+bool cf_block_cipher_takes_key(const struct cf_block_cipher *bc, size_t key_len)
+{
+	if (key_len < bc->key_min || key_len > bc->key_max)
+		return false;
+	return bc->key_step == 0 || (key_len - bc->key_min) % bc->key_step == 0;
+}
+
+int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err *err)
+{
+	char names[128] = "";
+	for (size_t i = 0; cf_engines[i]; i++) {
+		if (!strcmp(cf_engines[i]->name, name)) {
+			int rc = cf_engines[i]->probe(err);
+			if (!rc)
+				*out = cf_engines[i];
+			return rc;
+		}
+		size_t len = strlen(names);
+		snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", cf_engines[i]->name);
+	}
+	return cf_fail(err, -EINVAL, "unknown engine '%s': this build has auto, %s", name, names);
+}

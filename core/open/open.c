@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* open.c - from options, or a table, to a plan; from a plan to a volume.
+ *
+ * A plan is complete and plain data: every default filled in, every number checked against the image, the cipher known
+ * to open. What can be refused is refused here, before anybody is asked for a passphrase. cf_open_plan runs in the
+ * parent in one thread, cf_open_volume in the daemon before its threads. */
+#include "plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
+#include "cryptfuse/spec.h"
+#include "cryptfuse/table.h"
+#include "cryptfuse/volume.h"
+
+#define TABLE_TEXT_MAX ((size_t)128 * 1024) /* the longest key takes 32 KiB of it */
+#define WORKERS_MIN 4u                      /* threads that wait, not threads that compute */
+
+const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat)
+{
+	static const struct cf_plain_defaults defaults[] = {
+		[CF_COMPAT_2_7] = {"2.7", "aes-xts-plain64", "sha256"},
+		[CF_COMPAT_2_6] = {"2.6", "aes-cbc-essiv:sha256", "ripemd160"},
+	};
+	return &defaults[compat];
+}
+
+void cf_open_note(const struct cf_open_ui *ui, const char *fmt, ...)
+{
+	char text[CF_ERR_TEXT];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	ui->note(ui->ctx, text);
+}
+
+/* ---- a plain volume by options ---- */
+
+static int plan_numbers(const struct cf_open_opts *opts, struct cf_cipher_spec *spec, struct cf_err *err)
+{
+	uint64_t du = opts->sector_size_bytes ? opts->sector_size_bytes : CF_DU_MIN;
+	if (!cf_units_du_valid(du))
+		return cf_fail(err, -EINVAL, "--sector-size %" PRIu64 " is not supported: 512 to 65536, a power of two", du);
+	if (opts->iv_large_sectors && du == CF_DU_MIN)
+		return cf_fail(err, -EINVAL, "--iv-large-sectors needs a --sector-size above 512");
+	if (opts->skip_sectors & (du / CF_SECTOR_BYTES - 1))
+		return cf_fail(err, -EINVAL,
+					   "--skip %" PRIu64 " is not a multiple of the sector size %" PRIu64 " (%" PRIu64 " sectors)",
+					   opts->skip_sectors, du, du / CF_SECTOR_BYTES);
+	if (opts->key_bits % 8)
+		return cf_fail(err, -EINVAL, "--key-size %" PRIu64 " is not a multiple of 8 bits", opts->key_bits);
+	if (opts->key_bits > CF_KEY_MAX * 8u)
+		return cf_fail(err, -EINVAL, "--key-size %" PRIu64 " is above %u bits", opts->key_bits, CF_KEY_MAX * 8u);
+	if (opts->size_sectors && opts->device_size_bytes)
+		return cf_fail(err, -EINVAL, "--size and --device-size cannot be given together");
+	if (opts->device_size_bytes % CF_SECTOR_BYTES)
+		return cf_fail(err, -EINVAL, "--device-size %" PRIu64 " is not a multiple of 512 bytes",
+					   opts->device_size_bytes);
+	spec->du_bytes = (uint32_t)du;
+	spec->iv_offset = opts->skip_sectors;
+	spec->iv_numbering = opts->iv_large_sectors ? CF_IV_LARGE_SECTORS : CF_IV_SECTORS;
+	return 0;
+}
+
+static int plan_cipher(const struct cf_open_opts *opts, struct cf_cipher_spec *spec, struct cf_err *err)
+{
+	const char *text = opts->cipher ? opts->cipher : cf_plain_defaults(opts->compat)->cipher;
+	if (!strcmp(text, "null") || !strcmp(text, "cipher_null"))
+		text = "cipher_null-ecb";
+	int rc = cf_spec_parse_cipher(text, spec, err);
+	if (rc)
+		return rc;
+	spec->key_bytes = strcmp(spec->cipher, "cipher_null") ? (uint32_t)cf_plain_key_bytes(opts) : 0;
+	return 0;
+}
+
+static void note_defaults(const struct cf_open_opts *opts, const struct cf_open_ui *ui)
+{
+	const struct cf_plain_defaults *ours = cf_plain_defaults(opts->compat);
+	const struct cf_plain_defaults *other =
+		cf_plain_defaults(opts->compat == CF_COMPAT_2_7 ? CF_COMPAT_2_6 : CF_COMPAT_2_7);
+	bool hashed = cf_key_source(opts) != CF_KEY_FROM_FILE;
+	if (opts->cipher && opts->key_bits && (opts->hash || !hashed))
+		return;
+	char bits[64] = "", cipher[64] = "", hash[64] = "";
+	if (!opts->cipher)
+		snprintf(cipher, sizeof(cipher), " --cipher %s", ours->cipher);
+	if (!opts->key_bits)
+		snprintf(bits, sizeof(bits), " --key-size %u", CF_PLAIN_KEY_BITS);
+	if (!opts->hash && hashed)
+		snprintf(hash, sizeof(hash), " --hash %s", ours->hash);
+	cf_open_note(ui, "defaults of cryptsetup %s were used:%s%s%s; --compat %s has --cipher %s --key-size %u --hash %s",
+				 ours->release, cipher, bits, hash, other->release, other->cipher, CF_PLAIN_KEY_BITS, other->hash);
+}
+
+static void note_idle_options(const struct cf_open_opts *opts, const struct cf_open_ui *ui)
+{
+	bool file = cf_key_source(opts) == CF_KEY_FROM_FILE;
+	bool raw_stdin = cf_key_source(opts) == CF_KEY_FROM_STDIN && !strcmp(cf_plain_hash(opts), "plain");
+	if (file && opts->hash)
+		cf_open_note(ui, "--hash %s has no effect: a key file of a plain volume is the key itself", opts->hash);
+	if ((file || raw_stdin) && opts->keyfile_size_bytes)
+		cf_open_note(ui, "--keyfile-size has no effect: exactly the %zu bytes of the key are read",
+					 cf_plain_key_bytes(opts));
+}
+
+static int plan_options(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_place *place,
+						struct cf_err *err)
+{
+	int rc = plan_numbers(opts, &plan->cipher, err);
+	if (!rc)
+		rc = plan_cipher(opts, &plan->cipher, err);
+	if (!rc && cf_key_source(opts) != CF_KEY_FROM_FILE)
+		rc = cf_key_hash_check(cf_plain_hash(opts), cf_plain_key_bytes(opts), err);
+	if (rc)
+		return rc;
+	place->data_sector = opts->offset_sectors;
+	place->sectors = opts->size_sectors ? opts->size_sectors : opts->device_size_bytes / CF_SECTOR_BYTES;
+	plan->discards = opts->discards;
+	return 0;
+}
+
+/* ---- a plain volume by table ---- */
+
+static int refuse_beside_table(const struct cf_open_opts *opts, struct cf_err *err)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} plain[] = {
+		{"--cipher", opts->cipher != NULL},
+		{"--hash", opts->hash != NULL},
+		{"--key-size", opts->key_bits != 0},
+		{"--compat", opts->compat != CF_COMPAT_2_7},
+		{"--offset", opts->offset_sectors != 0},
+		{"--skip", opts->skip_sectors != 0},
+		{"--size", opts->size_sectors != 0},
+		{"--device-size", opts->device_size_bytes != 0},
+		{"--sector-size", opts->sector_size_bytes != 0},
+		{"--iv-large-sectors", opts->iv_large_sectors},
+		{"--key-file", opts->key_file != NULL},
+		{"--keyfile-size", opts->keyfile_size_bytes != 0},
+		{"--keyfile-offset", opts->keyfile_offset_bytes != 0},
+	};
+	for (size_t i = 0; i < CF_ARRAY_LEN(plain); i++)
+		if (plain[i].given)
+			return cf_fail(err, -EINVAL, "%s cannot be given with --table: the table says it", plain[i].name);
+	return 0;
+}
+
+static int read_table(const char *path, struct cf_table *out, uint8_t **key, struct cf_err *err)
+{
+	CF_CLEANUP(cf_close_fd) int fd = -1;
+	CF_CLEANUP(cf_secret_buf_fini) struct cf_secret_buf text = {NULL, 0};
+	int rc = cf_open_input(path, "table", &fd, err);
+	if (!rc)
+		rc = cf_key_read_fd(fd, CF_KEY_READ_ALL, 0, 0, path, &text, err);
+	if (rc)
+		return rc;
+	if (text.len > TABLE_TEXT_MAX)
+		return cf_fail(err, -EINVAL, "%s is too long to be a table", path);
+	return cf_table_parse((const char *)text.data, text.len, out, key, err);
+}
+
+static int plan_table(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_place *place, uint8_t **key,
+					  struct cf_err *err)
+{
+	struct cf_table t;
+	int rc = refuse_beside_table(opts, err);
+	if (!rc)
+		rc = read_table(opts->table_file, &t, key, err);
+	if (rc)
+		return rc;
+	plan->cipher = t.cipher;
+	plan->discards = t.discards == CF_DISCARDS_ALLOWED ? t.discards : opts->discards;
+	place->data_sector = t.data_sector;
+	place->sectors = t.sectors;
+	return 0;
+}
+
+/* ---- both ---- */
+
+static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
+{
+	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
+		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
+	if (opts->engine)
+		strcpy(plan->engine, opts->engine);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	plan->n_workers = cpus < (long)WORKERS_MIN      ? WORKERS_MIN
+					  : cpus > (long)CF_WORKERS_MAX ? CF_WORKERS_MAX
+													: (unsigned)cpus;
+	return cf_cipher_check(&plan->cipher, opts->engine, err);
+}
+
+static int plan_place(struct cf_open_plan *plan, struct cf_place *place, int fd, struct cf_err *err)
+{
+	place->du_bytes = plan->cipher.du_bytes;
+	int rc = cf_backing_size_fd(fd, &place->image_bytes, err);
+	return rc ? rc : cf_place_resolve(place, &plan->data_off, &plan->bytes, err);
+}
+
+static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_open_plan *plan,
+					  uint64_t image_bytes)
+{
+	uint64_t tail = image_bytes - plan->data_off - plan->bytes;
+	if (!opts->table_file) {
+		note_defaults(opts, ui);
+		note_idle_options(opts, ui);
+	}
+	if (tail)
+		cf_open_note(ui, "the last %" PRIu64 " bytes of %s are not part of the volume", tail, opts->image);
+}
+
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *out_fd,
+				 uint8_t **table_key, struct cf_err *err)
+{
+	CF_CLEANUP(cf_close_fd) int fd = -1;
+	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
+	struct cf_place place = {0};
+	struct cf_open_plan p = {.access = opts->access};
+	int rc = opts->table_file ? plan_table(opts, &p, &place, &key, err) : plan_options(opts, &p, &place, err);
+	if (!rc)
+		rc = plan_engine(opts, &p, err);
+	if (!rc)
+		rc = cf_backing_open_fd(opts->image, opts->access, opts->lock, &fd, err);
+	if (!rc)
+		rc = plan_place(&p, &place, fd, err);
+	if (rc)
+		return rc;
+	note_plan(opts, ui, &p, place.image_bytes);
+	*plan = p;
+	*out_fd = fd;
+	fd = -1;
+	*table_key = cf_take(key);
+	return 0;
+}
+
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
+				   struct cf_err *err)
+{
+	const struct cf_cipher_opts cipher_opts = {
+		.engine = plan->engine[0] ? plan->engine : NULL,
+		.path = CF_PATH_AUTO,
+		.n_workers = plan->n_workers,
+	};
+	const struct cf_volume_opts volume_opts = {
+		.data_off = plan->data_off,
+		.bytes = plan->bytes,
+		.access = plan->access,
+		.discards = plan->discards,
+		.n_workers = plan->n_workers,
+	};
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
+	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;
+	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);
+	if (rc)
+		return rc;
+	/* The backing gets a twin, so that a later failure leaves the caller his descriptor, and the lock with it. */
+	CF_CLEANUP(cf_close_fd) int twin = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (twin < 0)
+		return cf_fail(err, -errno, "cannot take over the image's descriptor: %s", strerror(errno));
+	rc = cf_backing_from_fd(&backing, twin, plan->access, err);
+	if (rc)
+		return rc;
+	twin = -1;
+	rc = cf_volume_new(out, &backing, &cipher, &volume_opts, err);
+	if (!rc)
+		close(fd);
+	return rc;
+}

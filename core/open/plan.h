@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* plan.h - what the parts of core/open share: defaults, inputs, geometry, notes. Inside core/open only. */
+#ifndef CRYPTFUSE_OPEN_PLAN_H
+#define CRYPTFUSE_OPEN_PLAN_H
+
+#include "cryptfuse/open.h"
+
+#define CF_PLAIN_KEY_BITS 256u /* every cryptsetup's default for plain volumes */
+
+/** What a plain volume is when the options leave it open. */
+struct cf_plain_defaults {
+	const char *release; /* of cryptsetup */
+	const char *cipher, *hash;
+};
+
+/** cf_plain_defaults - by whose defaults are asked for. */
+const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat);
+
+/** Where the key of a plain volume comes from. */
+enum cf_key_source {
+	CF_KEY_FROM_PASSPHRASE, /* the terminal, or a line of standard input */
+	CF_KEY_FROM_STDIN,      /* -d -: standard input to its end, hashed */
+	CF_KEY_FROM_FILE,       /* -d FILE: the key itself */
+};
+enum cf_key_source cf_key_source(const struct cf_open_opts *opts);
+
+/** cf_plain_key_bytes - how long a key the options ask for. */
+static inline size_t cf_plain_key_bytes(const struct cf_open_opts *opts)
+{
+	return (size_t)(opts->key_bits ? opts->key_bits : CF_PLAIN_KEY_BITS) / 8;
+}
+
+/** cf_plain_hash - the --hash in force. */
+static inline const char *cf_plain_hash(const struct cf_open_opts *opts)
+{
+	return opts->hash ? opts->hash : cf_plain_defaults(opts->compat)->hash;
+}
+
+/** cf_open_input - open a key file or table for reading
+ * @path: "-" is standard input   @what: "key file", for messages
+ * Returns 0 and *fd, owned; -EACCES; -EINVAL cannot be opened, or is a directory or a terminal. */
+int cf_open_input(const char *path, const char *what, int *fd, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_note - one line through @ui. */
+void cf_open_note(const struct cf_open_ui *ui, const char *fmt, ...) CF_PRINTF(2, 3);
+
+/** Where a volume is asked to lie in its image. */
+struct cf_place {
+	uint64_t image_bytes;
+	uint64_t data_sector;
+	uint64_t sectors; /* 0: all that remains */
+	uint32_t du_bytes;
+};
+
+/** cf_place_resolve - the volume's bytes, or why there is none
+ * An explicit length that is a whole number of DUs goes with any data_sector; all that remains must be a whole number
+ * of DUs by itself. Returns 0; -EINVAL beyond the image, or no whole number of DUs. Pure. */
+int cf_place_resolve(const struct cf_place *p, uint64_t *off, uint64_t *bytes, struct cf_err *err) CF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* internal.h - what the files of the volume share, and nobody else sees.
+ *
+ * volume.c owns the struct, workers, counters, sync; io.c reads and writes; zero.c zeroes, punches, seeks. Everything
+ * but the counters, the pool and sync_error is constant after cf_volume_new. */
+#ifndef CRYPTFUSE_VOLUME_INTERNAL_H
+#define CRYPTFUSE_VOLUME_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "cryptfuse/rangelock.h"
+#include "cryptfuse/units.h"
+#include "cryptfuse/volume.h"
+
+/** Ciphertext of one transfer: a request is worked off in chunks of this, under one lock. A multiple of any DU. */
+#define CF_CHUNK_BYTES (256u * 1024u)
+
+enum cf_counter {
+	CF_COUNT_READS,
+	CF_COUNT_READ_BYTES,
+	CF_COUNT_WRITES,
+	CF_COUNT_WRITE_BYTES,
+	CF_COUNT_RMW,
+	CF_COUNT_SYNCS,
+	CF_COUNT_PUNCHED_BYTES,
+	CF_COUNT_ZEROED_BYTES,
+	CF_COUNT_READ_ERRORS,
+	CF_COUNT_WRITE_ERRORS,
+	CF_COUNT_SYNC_ERRORS,
+	CF_COUNT_UNDO_FAILURES,
+	CF_COUNTERS
+};
+
+struct cf_volume {
+	struct cf_backing *backing;
+	struct cf_cipher *cipher;
+	uint64_t data_off, bytes;
+	enum cf_access access;
+	enum cf_discards discards;
+	uint32_t du_bytes;
+	unsigned du_shift;
+	uint8_t *zeros; /* CF_CHUNK_BYTES of plaintext */
+
+	struct cf_rangelock ranges;
+
+	pthread_mutex_t pool_mutex;
+	pthread_cond_t pool_wake;
+	struct cf_worker *pool_free;
+	unsigned n_workers;
+	struct cf_worker workers[CF_WORKERS_MAX];
+
+	pthread_mutex_t sync_mutex;
+	int sync_error; /* under sync_mutex; 0, or what every sync says from now on */
+
+	_Atomic uint64_t counters[CF_COUNTERS];
+};
+
+static inline void cf_volume_count(struct cf_volume *v, enum cf_counter which, uint64_t n)
+{
+	atomic_fetch_add_explicit(&v->counters[which], n, memory_order_relaxed);
+}
+
+/** cf_volume_clamp - how much of [off, off + len) lies in the volume: the offset is judged first, nothing wraps. */
+static inline uint64_t cf_volume_clamp(const struct cf_volume *v, uint64_t off, uint64_t len)
+{
+	if (off >= v->bytes)
+		return 0;
+	return len < v->bytes - off ? len : v->bytes - off;
+}
+
+/** cf_volume_lock, cf_volume_unlock - hold the data units of a non-empty range inside the volume, and whatever shares a
+ * granule of the backing with them. */
+void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint64_t len, enum cf_range_mode mode);
+void cf_volume_unlock(struct cf_volume *v, struct cf_range *r);
+
+/** What a write came to. */
+struct cf_written {
+	size_t len;   /* bytes, from the start, that are surely new */
+	bool damaged; /* a failed write's old ciphertext could not be put back: the error must not hide behind @len */
+};
+
+/** cf_volume_write_locked - encrypt and write a range that lies inside the volume and is locked exclusively. 0, or
+ * -errno with @out saying how far it came. */
+int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+						   struct cf_written *out) CF_MUST_CHECK;
+
+#endif

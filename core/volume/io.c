@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* io.c - reads and writes of any alignment, in whole data units.
+ *
+ *        DU k          DU k+1   …   DU m-1         DU m
+ *     |.......hhhh| |bbbbbbbbbbbbbbbbbbbbbbb| |tttttt......|
+ *        head: in part      body: whole          tail: in part
+ *
+ * Reading fetches head, body and tail in one go and decrypts the body straight into the caller's buffer. Writing treats
+ * each on its own: the body is encrypted and written; head and tail are read, changed and written back, and undone if
+ * that fails, so that no byte outside the request ever changes (HAZARDS 14). Reads lock shared, writes exclusive: in
+ * CBC and wide-block modes bytes that did not change get new ciphertext too. Nothing here allocates. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static size_t offset_in_du(const struct cf_volume *v, uint64_t off)
+{
+	return (size_t)(off & (v->du_bytes - 1));
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
+}
+
+/* Under --allow-discards a DU of zero ciphertext was punched, and reads as zeros. */
+static int decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, size_t n_du, const uint8_t *src, uint8_t *dst)
+{
+	int rc = cf_cipher_crypt(v->cipher, w->index, CF_DECRYPT, du, n_du, src, dst);
+	if (rc || v->discards == CF_DISCARDS_REFUSED)
+		return rc;
+	for (size_t at = 0; at < n_du << v->du_shift; at += v->du_bytes)
+		if (all_zero(src + at, v->du_bytes))
+			memset(dst + at, 0, v->du_bytes);
+	return 0;
+}
+
+/* Decrypt what lies in w->crypt, the ciphertext of every DU the range touches. */
+static int decrypt_range(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
+{
+	const uint8_t *src = w->crypt;
+	for (size_t done = 0, take; done < len; done += take) {
+		uint64_t du = (off + done) >> v->du_shift;
+		size_t skip = offset_in_du(v, off + done), left = len - done;
+		bool whole = skip == 0 && left >= v->du_bytes;
+		size_t n_du = whole ? left >> v->du_shift : 1;
+		int rc = decrypt(v, w, du, n_du, src, whole ? buf + done : w->edge);
+		if (rc)
+			return rc;
+		take = whole ? n_du << v->du_shift : min_size(left, v->du_bytes - skip);
+		if (!whole)
+			memcpy(buf + done, w->edge + skip, take);
+		src += n_du << v->du_shift;
+	}
+	return 0;
+}
+
+static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
+{
+	for (size_t done = 0, take; done < len; done += take) {
+		uint64_t at = off + done;
+		size_t skip = offset_in_du(v, at);
+		take = min_size(len - done, CF_CHUNK_BYTES - skip);
+		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
+		int rc = cf_backing_read_full(v->backing, w->crypt, cipher_len, v->data_off + at - skip);
+		if (!rc)
+			rc = decrypt_range(v, w, buf + done, take, at);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
+{
+	assert(len <= CF_IO_MAX);
+	len = (size_t)cf_volume_clamp(v, off, len);
+	if (!len)
+		return 0;
+	struct cf_range range;
+	cf_volume_lock(v, &range, off, len, CF_RANGE_SHARED);
+	int rc = read_locked(v, w, buf, len, off);
+	cf_volume_unlock(v, &range);
+	if (rc) {
+		cf_volume_count(v, CF_COUNT_READ_ERRORS, 1);
+		return rc;
+	}
+	cf_volume_count(v, CF_COUNT_READS, 1);
+	cf_volume_count(v, CF_COUNT_READ_BYTES, len);
+	return (ssize_t)len;
+}
+
+/* Whole DUs, at most a chunk. Only whole ones count as written: half of one is neither old nor new. */
+static int write_whole(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t n_du, uint64_t off,
+					   struct cf_written *out)
+{
+	size_t written = 0;
+	int rc = cf_cipher_crypt(v->cipher, w->index, CF_ENCRYPT, off >> v->du_shift, n_du, buf, w->crypt);
+	if (!rc)
+		rc = cf_backing_write_full(v->backing, w->crypt, n_du << v->du_shift, v->data_off + off, &written);
+	out->len += (size_t)cf_units_round_down(written, v->du_bytes);
+	return rc;
+}
+
+/* Put a DU's old ciphertext back. If even that fails, look whether anything had changed at all: on a full disk the
+ * first write fails without an effect, and so does this one. */
+static void undo(struct cf_volume *v, struct cf_worker *w, uint64_t at, struct cf_written *out)
+{
+	size_t written;
+	if (cf_backing_write_full(v->backing, w->old, v->du_bytes, at, &written) == 0)
+		return;
+	if (cf_backing_read_full(v->backing, w->crypt, v->du_bytes, at) == 0 && memcmp(w->crypt, w->old, v->du_bytes) == 0)
+		return;
+	cf_volume_count(v, CF_COUNT_UNDO_FAILURES, 1);
+	out->damaged = true;
+}
+
+/* A range inside one DU: read, decrypt, change, encrypt, write. */
+static int write_part(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+					  struct cf_written *out)
+{
+	size_t skip = offset_in_du(v, off), written;
+	uint64_t du = off >> v->du_shift, at = v->data_off + off - skip;
+	int rc = cf_backing_read_full(v->backing, w->old, v->du_bytes, at);
+	if (!rc)
+		rc = decrypt(v, w, du, 1, w->old, w->edge);
+	if (rc)
+		return rc;
+	memcpy(w->edge + skip, buf, len);
+	rc = cf_cipher_crypt(v->cipher, w->index, CF_ENCRYPT, du, 1, w->edge, w->crypt);
+	if (rc)
+		return rc;
+	cf_volume_count(v, CF_COUNT_RMW, 1);
+	rc = cf_backing_write_full(v->backing, w->crypt, v->du_bytes, at, &written);
+	if (rc)
+		undo(v, w, at, out);
+	else
+		out->len += len;
+	return rc;
+}
+
+int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+						   struct cf_written *out)
+{
+	int rc = 0;
+	*out = (struct cf_written){.len = 0};
+	while (!rc && out->len < len) {
+		const uint8_t *from = buf + out->len;
+		uint64_t at = off + out->len;
+		size_t skip = offset_in_du(v, at), left = len - out->len;
+		if (skip == 0 && left >= v->du_bytes)
+			rc = write_whole(v, w, from, min_size(left, CF_CHUNK_BYTES) >> v->du_shift, at, out);
+		else
+			rc = write_part(v, w, from, min_size(left, v->du_bytes - skip), at, out);
+	}
+	return out->damaged ? -EIO : rc;
+}
+
+ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off)
+{
+	assert(len <= CF_IO_MAX);
+	if (v->access == CF_READ_ONLY)
+		return -EROFS;
+	if (!len)
+		return 0;
+	len = (size_t)cf_volume_clamp(v, off, len);
+	if (!len)
+		return -ENOSPC;
+	struct cf_range range;
+	struct cf_written out;
+	cf_volume_lock(v, &range, off, len, CF_RANGE_EXCLUSIVE);
+	int rc = cf_volume_write_locked(v, w, buf, len, off, &out);
+	cf_volume_unlock(v, &range);
+	if (rc)
+		cf_volume_count(v, CF_COUNT_WRITE_ERRORS, 1);
+	if (rc && (out.damaged || !out.len))
+		return rc;
+	cf_volume_count(v, CF_COUNT_WRITES, 1);
+	cf_volume_count(v, CF_COUNT_WRITE_BYTES, out.len);
+	return (ssize_t)out.len;
+}

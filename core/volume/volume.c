@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* volume.c - a volume's life: geometry, workers, locks, counters, sync.
+ *
+ * All memory the data path needs is allocated here, once. A worker belongs to one thread from enter to leave; the
+ * mutexes are leaves and guard only the pool's list and the order of syncs. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
+#include "internal.h"
+
+#define BUFFER_ALIGN 4096u /* bytes: a page, or a block of a device opened O_DIRECT */
+
+static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const struct cf_volume_opts *o,
+						  struct cf_err *err)
+{
+	if (!o->bytes || o->bytes % du_bytes)
+		return cf_fail(err, -EINVAL, "a volume of %llu bytes is not a multiple of the encryption sector, %u bytes",
+					   (unsigned long long)o->bytes, du_bytes);
+	if (b->bytes > INT64_MAX || o->data_off > b->bytes || o->bytes > b->bytes - o->data_off)
+		return cf_fail(err, -EINVAL, "a volume of %llu bytes at byte %llu does not lie in an image of %llu bytes",
+					   (unsigned long long)o->bytes, (unsigned long long)o->data_off, (unsigned long long)b->bytes);
+	if (o->access == CF_READ_WRITE && b->access != CF_READ_WRITE)
+		return cf_fail(err, -EINVAL, "the image was opened read-only");
+	if (!o->n_workers || o->n_workers > CF_WORKERS_MAX)
+		return cf_fail(err, -EINVAL, "%u workers; 1 to %u will do", o->n_workers, CF_WORKERS_MAX);
+	return 0;
+}
+
+static int worker_init(struct cf_worker *w, unsigned index, uint32_t du_bytes)
+{
+	w->index = index;
+	struct {
+		uint8_t **buf;
+		size_t len;
+	} const want[] = {{&w->io, CF_IO_MAX}, {&w->crypt, CF_CHUNK_BYTES}, {&w->edge, du_bytes}, {&w->old, du_bytes}};
+	for (size_t i = 0; i < CF_ARRAY_LEN(want); i++) {
+		void *p;
+		if (posix_memalign(&p, BUFFER_ALIGN, want[i].len) != 0)
+			return -ENOMEM;
+		*want[i].buf = p;
+	}
+	return 0;
+}
+
+/* Plaintext is wiped; ciphertext is no secret. */
+static void worker_fini(struct cf_worker *w, uint32_t du_bytes)
+{
+	if (w->io)
+		cf_secret_wipe(w->io, CF_IO_MAX);
+	if (w->edge)
+		cf_secret_wipe(w->edge, du_bytes);
+	free(w->io);
+	free(w->crypt);
+	free(w->edge);
+	free(w->old);
+}
+
+static int workers_init(struct cf_volume *v)
+{
+	for (unsigned i = 0; i < v->n_workers; i++) {
+		if (worker_init(&v->workers[i], i, v->du_bytes) != 0)
+			return -ENOMEM;
+		v->workers[i].next_free = v->pool_free;
+		v->pool_free = &v->workers[i];
+	}
+	return 0;
+}
+
+int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_cipher **c,
+				  const struct cf_volume_opts *opts, struct cf_err *err)
+{
+	uint32_t du_bytes = cf_cipher_du_bytes(*c);
+	int rc = check_geometry(*b, du_bytes, opts, err);
+	if (rc)
+		return rc;
+	CF_CLEANUP(cf_volume_free) struct cf_volume *v = calloc(1, sizeof(*v));
+	if (!v)
+		return cf_fail(err, -ENOMEM, "out of memory");
+	v->data_off = opts->data_off;
+	v->bytes = opts->bytes;
+	v->access = opts->access;
+	v->discards = opts->discards;
+	v->du_bytes = du_bytes;
+	v->du_shift = cf_units_log2(du_bytes);
+	v->n_workers = opts->n_workers;
+	cf_rangelock_init(&v->ranges);
+	pthread_mutex_init(&v->pool_mutex, NULL);
+	pthread_cond_init(&v->pool_wake, NULL);
+	pthread_mutex_init(&v->sync_mutex, NULL);
+	v->zeros = calloc(1, CF_CHUNK_BYTES);
+	if (!v->zeros || workers_init(v) != 0)
+		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
+	v->backing = cf_take(*b);
+	v->cipher = cf_take(*c);
+	*out = cf_take(v);
+	return 0;
+}
+
+void cf_volume_free(struct cf_volume **v)
+{
+	struct cf_volume *old = *v;
+	if (!old)
+		return;
+	cf_cipher_free(&old->cipher);
+	cf_backing_free(&old->backing);
+	for (unsigned i = 0; i < old->n_workers; i++)
+		worker_fini(&old->workers[i], old->du_bytes);
+	free(old->zeros);
+	cf_rangelock_fini(&old->ranges);
+	pthread_mutex_destroy(&old->pool_mutex);
+	pthread_cond_destroy(&old->pool_wake);
+	pthread_mutex_destroy(&old->sync_mutex);
+	free(old);
+	*v = NULL;
+}
+
+uint64_t cf_volume_bytes(const struct cf_volume *v)
+{
+	return v->bytes;
+}
+
+uint32_t cf_volume_du_bytes(const struct cf_volume *v)
+{
+	return v->du_bytes;
+}
+
+enum cf_access cf_volume_access(const struct cf_volume *v)
+{
+	return v->access;
+}
+
+const struct cf_cipher *cf_volume_cipher(const struct cf_volume *v)
+{
+	return v->cipher;
+}
+
+void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out)
+{
+	uint64_t n[CF_COUNTERS];
+	for (size_t i = 0; i < CF_COUNTERS; i++)
+		n[i] = atomic_load_explicit(&v->counters[i], memory_order_relaxed);
+	*out = (struct cf_volume_stats){
+		.reads = n[CF_COUNT_READS],
+		.read_bytes = n[CF_COUNT_READ_BYTES],
+		.writes = n[CF_COUNT_WRITES],
+		.write_bytes = n[CF_COUNT_WRITE_BYTES],
+		.rmw = n[CF_COUNT_RMW],
+		.syncs = n[CF_COUNT_SYNCS],
+		.punched_bytes = n[CF_COUNT_PUNCHED_BYTES],
+		.zeroed_bytes = n[CF_COUNT_ZEROED_BYTES],
+		.read_errors = n[CF_COUNT_READ_ERRORS],
+		.write_errors = n[CF_COUNT_WRITE_ERRORS],
+		.sync_errors = n[CF_COUNT_SYNC_ERRORS],
+		.undo_failures = n[CF_COUNT_UNDO_FAILURES],
+	};
+}
+
+struct cf_worker *cf_volume_enter(struct cf_volume *v)
+{
+	pthread_mutex_lock(&v->pool_mutex);
+	while (!v->pool_free)
+		pthread_cond_wait(&v->pool_wake, &v->pool_mutex);
+	struct cf_worker *w = v->pool_free;
+	v->pool_free = w->next_free;
+	pthread_mutex_unlock(&v->pool_mutex);
+	return w;
+}
+
+void cf_volume_leave(struct cf_volume *v, struct cf_worker *w)
+{
+	pthread_mutex_lock(&v->pool_mutex);
+	w->next_free = v->pool_free;
+	v->pool_free = w;
+	pthread_cond_signal(&v->pool_wake);
+	pthread_mutex_unlock(&v->pool_mutex);
+}
+
+/* To data units in the volume's coordinates first: with a data offset that is no multiple of the DU, the two ends of
+ * one DU lie in different granules of the backing. */
+void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint64_t len, enum cf_range_mode mode)
+{
+	assert(len && cf_volume_clamp(v, off, len) == len);
+	uint64_t from = v->data_off + cf_units_round_down(off, v->du_bytes);
+	uint64_t end = v->data_off + cf_units_round_up(off + len, v->du_bytes);
+	from = cf_units_round_down(from, v->backing->granule);
+	end = cf_units_round_up(end, v->backing->granule);
+	cf_rangelock_acquire(&v->ranges, r, from, end - from, mode);
+}
+
+void cf_volume_unlock(struct cf_volume *v, struct cf_range *r)
+{
+	cf_rangelock_release(&v->ranges, r);
+}
+
+/* One at a time: the kernel tells of a lost write once, to one of the callers that wait at the same time, and the
+ * others must hear of it too (HAZARDS 15). */
+int cf_volume_sync(struct cf_volume *v)
+{
+	if (v->access == CF_READ_ONLY)
+		return 0;
+	pthread_mutex_lock(&v->sync_mutex);
+	if (!v->sync_error) {
+		v->sync_error = v->backing->ops->sync(v->backing);
+		cf_volume_count(v, v->sync_error ? CF_COUNT_SYNC_ERRORS : CF_COUNT_SYNCS, 1);
+	}
+	int rc = v->sync_error;
+	pthread_mutex_unlock(&v->sync_mutex);
+	return rc;
+}
+
+int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
+{
+	if (v->access == CF_READ_ONLY)
+		return -EROFS;
+	if (cf_volume_clamp(v, off, len) < len)
+		return -ENOSPC;
+	if (!len)
+		return 0;
+	if (!v->backing->ops->allocate)
+		return -EOPNOTSUPP;
+	return v->backing->ops->allocate(v->backing, v->data_off + off, len);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* daemon.c - the daemon's life: start in a fixed order, serve, end.
+ *
+ * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, rights given up, then threads.
+ * Invariant: before "ready" it ends when its parent does; after it, only the kernel ends it: SIGTERM is passed to the
+ * helper, which unmounts (HAZARDS 2). Threads: the main one and libfuse's workers; one that waits for signals. */
+#include "config.h"
+
+#include "cryptfuse/daemon.h"
+
+#define FUSE_USE_VERSION 312
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cryptfuse/err.h"
+#include "cryptfuse/helper.h"
+#include "cryptfuse/ipc.h"
+#include "cryptfuse/secret.h"
+#include "cryptfuse/session.h"
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
+#endif
+
+struct daemon {
+	const struct cf_serve_opts *opts;
+	int sock;   /* to the parent; -1 once answered */
+	int helper; /* to the unmount helper */
+	int signals;
+	struct cf_open_plan plan;
+	struct cf_volume *volume;
+	struct cf_ops ops;
+	struct fuse_session *session;
+	pthread_t main_thread;
+	atomic_int ended; /* the loop has returned */
+};
+
+/* ---- signals ---- */
+
+static void wake_up(int sig)
+{
+	(void)sig;
+}
+
+/* SIGTERM, SIGINT and SIGHUP are read from a descriptor by one thread. SIGUSR1 only interrupts a wait (end_loop). */
+static int init_signals(struct daemon *d)
+{
+	sigset_t set;
+	struct sigaction wake = {.sa_handler = wake_up};
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) != 0 || sigaction(SIGUSR1, &wake, NULL) != 0)
+		return -errno;
+	d->signals = signalfd(-1, &set, SFD_CLOEXEC);
+	return d->signals < 0 ? -errno : 0;
+}
+
+/* libfuse's main thread sleeps on a semaphore and looks at its exit flag only when something interrupts that. The
+ * signal can come between look and sleep: repeat it until the loop has returned. */
+static void end_loop(struct daemon *d)
+{
+	static const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+	fuse_session_exit(d->session);
+	while (!atomic_load(&d->ended)) {
+		pthread_kill(d->main_thread, SIGUSR1);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Without its helper the daemon cannot unmount; it serves on, so that nothing is lost, until somebody else does. */
+static void *control(void *arg)
+{
+	struct daemon *d = arg;
+	struct pollfd p[2] = {{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}};
+	for (;;) {
+		struct signalfd_siginfo info;
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (p[0].revents && read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			cf_helper_tell(d->helper, CF_HELPER_STOP, NULL);
+		if (p[1].revents && cf_helper_hear(d->helper))
+			end_loop(d);
+		else if (p[1].revents)
+			p[1].fd = -1;
+	}
+	return NULL;
+}
+
+/* ---- the start, step by step ---- */
+
+/* Nothing of the caller's stays but its standard error, for libfuse's trace. */
+static int let_go(struct daemon *d)
+{
+	int r = cf_ipc_keep_only(&d->sock);
+	if (r < 0)
+		return r;
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fd == 2 && fcntl(2, F_GETFD) >= 0)
+			break;
+		close(fd);
+		if (open("/dev/null", O_RDWR) != fd)
+			return -EIO;
+	}
+	setsid();
+	return chdir("/") == 0 ? 0 : -errno;
+}
+
+/* Before anything secret. */
+static int init_process(struct daemon *d, struct cf_err *err)
+{
+	int r = let_go(d);
+	if (r < 0)
+		return cf_fail(err, r, "cannot let go of the terminal: %s", strerror(-r));
+	if ((r = init_signals(d)) < 0)
+		return cf_fail(err, r, "cannot set signals up: %s", strerror(-r));
+	if ((r = cf_helper_fork(d->opts, &d->helper)) < 0)
+		return cf_fail(err, r, "cannot start the unmount helper: %s", strerror(-r));
+	r = cf_secret_init(err);
+	if (r == 0 && prctl(PR_SET_DUMPABLE, 0) != 0)
+		r = cf_fail(err, -errno, "cannot forbid core dumps: %s", strerror(errno));
+	if (d->opts->foreground)
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody would stop it else */
+	return r;
+}
+
+/* The parent's order becomes a volume; this runs the self-test of the engine. */
+static int open_volume(struct daemon *d, struct cf_err *err)
+{
+	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
+	CF_CLEANUP(cf_close_fd) int fd = -1;
+	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &fd);
+	if (r < 0)
+		return cf_fail(err, r, "the order to open did not arrive: %s", strerror(-r));
+	r = cf_open_volume(&d->plan, key, fd, &d->volume, err);
+	if (r < 0)
+		return r;
+	fd = -1;
+	struct cf_secret_stats s;
+	cf_secret_stats(&s);
+	if (s.locked)
+		return 0;
+	r = cf_ipc_answer(
+		d->sock, CF_IPC_NOTE, 0,
+		"memory for keys could not be locked and may reach the swap space: raise the limit on locked memory "
+		"(ulimit -l, RLIMIT_MEMLOCK)");
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
+}
+
+/* Called by a worker when the kernel's first request has come: whoever opens the file now is answered. */
+static void say_ready(void *arg)
+{
+	struct daemon *d = arg;
+	if (cf_ipc_answer(d->sock, CF_IPC_READY, 0, NULL) < 0)
+		cf_helper_tell(d->helper, CF_HELPER_STOP, NULL); /* nobody waits for it any more */
+	cf_close_fd(&d->sock);
+}
+
+static int mount_volume(struct daemon *d, struct cf_err *err)
+{
+	struct cf_mount m;
+	cf_ops_init(&d->ops, d->volume, d->opts, &d->plan);
+	d->ops.ready = say_ready;
+	d->ops.ready_ctx = d;
+	cf_helper_tell(d->helper, CF_HELPER_MOUNTING, NULL);
+	int r = cf_session_mount(&d->session, &d->ops, err);
+	if (r < 0)
+		return r;
+	if (cf_mounts_find(d->opts->mountpoint, &m) != 1)
+		return cf_fail(err, -EIO, "mounted on %s, but /proc/self/mountinfo does not show it", d->opts->mountpoint);
+	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
+	return r < 0 ? cf_fail(err, r, "the unmount helper has ended") : 0;
+}
+
+/* From here on: no new programs, no rights. The sandbox proper belongs after this, before the threads. */
+static int give_up_rights(struct cf_err *err)
+{
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0); /* only with CAP_SYS_RESOURCE; without it serving works all the same */
+	cap_t none = cap_init();
+	int r = none ? cap_set_proc(none) : -1;
+	int code = errno;
+	if (none)
+		cap_free(none);
+	if (r != 0)
+		return cf_fail(err, -code, "cannot drop capabilities: %s", strerror(code));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return cf_fail(err, -errno, "cannot set no_new_privs: %s", strerror(errno));
+	return 0;
+}
+
+static int start(struct daemon *d, struct cf_err *err)
+{
+	int r = init_process(d, err);
+	if (r == 0)
+		r = open_volume(d, err);
+	if (r == 0)
+		r = mount_volume(d, err);
+	if (r == 0)
+		r = give_up_rights(err);
+	if (r == 0 && !d->opts->foreground && dup2(0, 2) < 0)
+		r = cf_fail(err, -errno, "cannot let go of standard error: %s", strerror(errno));
+	return r;
+}
+
+/* ---- serve and end ---- */
+
+static int serve(struct daemon *d, struct cf_err *err)
+{
+	pthread_t thread;
+	d->main_thread = pthread_self();
+	int r = pthread_create(&thread, NULL, control, d);
+	if (r != 0)
+		return cf_fail(err, -r, "cannot start a thread: %s", strerror(r));
+	r = cf_session_loop(d->session, d->plan.n_workers);
+	atomic_store(&d->ended, 1);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	return d->sock < 0
+			   ? 0
+			   : cf_fail(err, r < 0 ? r : -EIO, "the kernel did not take up the mount on %s", d->opts->mountpoint);
+}
+
+/* Everything written reaches the image before the kernel's connection and the keys go. When this returns nothing is
+ * mounted any more and the helper has ended. */
+static int finish(struct daemon *d)
+{
+	int r = d->volume ? cf_volume_sync(d->volume) : 0;
+	cf_session_free(&d->session);
+	cf_helper_end(&d->helper);
+	cf_volume_free(&d->volume);
+	cf_secret_fini();
+	return r;
+}
+
+_Noreturn void cf_daemon_main(int sock, const struct cf_serve_opts *opts)
+{
+	struct cf_err err = {0};
+	struct daemon d = {.opts = opts, .sock = sock, .helper = -1, .signals = -1};
+	int r = start(&d, &err);
+	if (r == 0)
+		r = serve(&d, &err);
+	int synced = finish(&d);
+	if (r < 0 && d.sock >= 0)
+		(void)!cf_ipc_answer(d.sock, CF_IPC_ERROR, r, err.text);
+	_exit(r < 0 || synced < 0);
+}

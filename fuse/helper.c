@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* helper.c - flushes and unmounts on behalf of a daemon that no longer may.
+ *
+ * A process of its own, one thread, no secret, no descriptor but the socket to its daemon; deaf to signals, since it
+ * must outlive everything that ends the daemon, and it ends when the daemon does. Invariant: it unmounts only the
+ * device it was told of, and after the daemon's end it never looks into the mount. */
+#include "config.h"
+
+#include "cryptfuse/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cryptfuse/ipc.h"
+
+#define RETRY_MS 100
+
+/** What travels: a word and, with M, the device of the mount. */
+struct message {
+	enum cf_helper_word word;
+	unsigned dev_major, dev_minor;
+};
+
+struct helper {
+	const struct cf_serve_opts *opts;
+	int sock;
+	int may_be_mounted;   /* W was heard */
+	int mounted;          /* M was heard: dev is known */
+	struct message dev;   /* of our mount */
+	struct message below; /* of a cryptfuse mount that was there before */
+	int was_below;
+};
+
+int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mount)
+{
+	struct message m = {.word = word};
+	if (mount) {
+		m.dev_major = mount->dev_major;
+		m.dev_minor = mount->dev_minor;
+	}
+	ssize_t n;
+	do
+		n = send(sock, &m, sizeof(m), MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* 1 a message; 0 the other side has gone. */
+static int hear(int sock, struct message *m)
+{
+	ssize_t n;
+	do
+		n = recv(sock, m, sizeof(*m), 0);
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*m);
+}
+
+int cf_helper_hear(int sock)
+{
+	struct message m;
+	return hear(sock, &m) && m.word == CF_HELPER_DETACHED;
+}
+
+void cf_helper_end(int *sock)
+{
+	struct message m;
+	if (*sock < 0)
+		return;
+	shutdown(*sock, SHUT_WR);
+	while (hear(*sock, &m))
+		;
+	cf_close_fd(sock);
+}
+
+/* ---- the mount ---- */
+
+static int same_dev(const struct cf_mount *m, const struct message *dev)
+{
+	return m->dev_major == dev->dev_major && m->dev_minor == dev->dev_minor;
+}
+
+/* Is our mount there? Before M, ours is one of this image and user that was not there at the start. */
+static int is_there(const struct helper *h)
+{
+	struct cf_mount m;
+	if (cf_mounts_find(h->opts->mountpoint, &m) != 1)
+		return 0;
+	if (h->mounted)
+		return same_dev(&m, &h->dev);
+	return h->may_be_mounted && m.uid == geteuid() && strcmp(m.source, h->opts->image) == 0 &&
+		   !(h->was_below && same_dev(&m, &h->below));
+}
+
+static int open_volume_file(const struct helper *h)
+{
+	const struct cf_serve_opts *o = h->opts;
+	char path[PATH_MAX + NAME_MAX + 2];
+	snprintf(path, sizeof(path), "%s%s%s", o->mountpoint, o->kind == CF_MOUNT_FILE ? "" : "/",
+			 o->kind == CF_MOUNT_FILE ? "" : o->name);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* Send every dirty page, of the page cache and of mappings, to the daemon, and have it sync the image. What can fail
+ * here is reported to those who wrote, by their own fsync. */
+static void flush_volume(const struct helper *h)
+{
+	CF_CLEANUP(cf_close_fd) int fd = open_volume_file(h);
+	if (fd >= 0)
+		fsync(fd);
+}
+
+/* Detach with the file held open, to flush once more what was written in between. */
+static void detach_flushed(const struct helper *h)
+{
+	CF_CLEANUP(cf_close_fd) int fd = open_volume_file(h);
+	if (fd >= 0)
+		fsync(fd);
+	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH) : 0;
+	if (r == 0 && fd >= 0)
+		fsync(fd);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Wait a moment; 1 if the daemon ended meanwhile. Further words (a second SIGTERM) change nothing. */
+static int pause_or_end(int sock)
+{
+	struct pollfd p = {.fd = sock, .events = POLLIN};
+	int64_t until = now_ms() + RETRY_MS;
+	for (int64_t left = RETRY_MS; left > 0; left = until - now_ms()) {
+		struct message m;
+		if (poll(&p, 1, (int)left) > 0 && !hear(sock, &m))
+			return 1;
+	}
+	return 0;
+}
+
+/* The ordinary way while the daemon serves; it then ends by itself. Busy for too long: detach and tell it to end. */
+static void stop(const struct helper *h)
+{
+	int64_t deadline = now_ms() + (int64_t)h->opts->stop_timeout_s * 1000;
+	flush_volume(h);
+	while (is_there(h)) {
+		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
+			return;
+		if (now_ms() >= deadline)
+			break;
+		if (pause_or_end(h->sock))
+			return;
+	}
+	if (!is_there(h))
+		return;
+	detach_flushed(h);
+	cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
+}
+
+static void run(struct helper *h)
+{
+	struct message m;
+	while (hear(h->sock, &m)) {
+		if (m.word == CF_HELPER_MOUNTING)
+			h->may_be_mounted = 1;
+		if (m.word == CF_HELPER_MOUNTED) {
+			h->mounted = 1;
+			h->dev = m;
+		}
+		if (m.word == CF_HELPER_STOP)
+			stop(h);
+	}
+	if (is_there(h))
+		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH);
+}
+
+/* ---- the process ---- */
+
+/* Leave the terminal, the caller's folder and all its descriptors. */
+static int let_go(int *sock)
+{
+	int r = cf_ipc_keep_only(sock);
+	if (r < 0)
+		return r;
+	for (int fd = 0; fd <= 2; fd++) {
+		close(fd);
+		if (open("/dev/null", O_RDWR) != fd)
+			return -EIO;
+	}
+	setsid();
+	return chdir("/") == 0 ? 0 : -errno;
+}
+
+static void be_deaf(void)
+{
+	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};
+	sigset_t none;
+	for (size_t i = 0; i < CF_ARRAY_LEN(deaf); i++)
+		signal(deaf[i], SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int cf_helper_fork(const struct cf_serve_opts *opts, int *sock)
+{
+	int fds[2];
+	int r = cf_ipc_pair(fds);
+	if (r < 0)
+		return r;
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct cf_mount m;
+		struct helper h = {.opts = opts, .sock = fds[1]};
+		be_deaf();
+		if (let_go(&h.sock) < 0)
+			_exit(1);
+		h.was_below = cf_mounts_find(opts->mountpoint, &m) == 1;
+		if (h.was_below)
+			h.below = (struct message){.dev_major = m.dev_major, .dev_minor = m.dev_minor};
+		run(&h);
+		_exit(0);
+	}
+	r = pid < 0 ? -errno : 0;
+	close(fds[1]);
+	if (r < 0) {
+		close(fds[0]);
+		return r;
+	}
+	*sock = fds[0];
+	return 0;
+}

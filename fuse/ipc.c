@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* ipc.c - the messages between the parent that opens and the daemon that serves.
+ *
+ * Invariant: key bytes go from one arena to the other and through nothing else of ours; both ends are the same program
+ * after one fork, so structs travel as they are, but sizes and strings are still checked. */
+#include "config.h"
+
+#include "cryptfuse/ipc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cryptfuse/secret.h"
+
+#define KEPT_FD 3
+
+int cf_ipc_pair(int fds[static 2])
+{
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : -errno;
+}
+
+int cf_ipc_keep_only(int *sock)
+{
+	if (dup2(*sock, KEPT_FD) < 0 || fcntl(KEPT_FD, F_SETFD, FD_CLOEXEC) != 0 || close_range(KEPT_FD + 1, ~0U, 0) != 0)
+		return -errno;
+	*sock = KEPT_FD;
+	return 0;
+}
+
+/* A whole message, or -errno. */
+static int send_bytes(int sock, const void *data, size_t len)
+{
+	ssize_t n;
+	do
+		n = send(sock, data, len, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* A message of exactly @len bytes; -EPIPE at the end, as when sending. */
+static int recv_bytes(int sock, void *data, size_t len)
+{
+	ssize_t n;
+	do
+		n = recv(sock, data, len, MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return n == 0 ? -EPIPE : (size_t)n == len ? 0 : -EPROTO;
+}
+
+/* Room for one descriptor beside a message, aligned as the kernel wants it. */
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_plan(int sock, const struct cf_open_plan *plan, int image_fd)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = (void *)plan, .iov_len = sizeof(*plan)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &image_fd, sizeof(int));
+	ssize_t n;
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key, int image_fd)
+{
+	int r = send_plan(sock, plan, image_fd);
+	return r < 0 || !plan->cipher.key_bytes ? r : send_bytes(sock, key, plan->cipher.key_bytes);
+}
+
+static int recv_plan(int sock, struct cf_open_plan *plan, int *image_fd)
+{
+	union control control;
+	struct iovec iov = {.iov_base = plan, .iov_len = sizeof(*plan)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	ssize_t n;
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	if (n == 0)
+		return -EPIPE;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -EPROTO;
+	memcpy(image_fd, CMSG_DATA(c), sizeof(int));
+	return (size_t)n == sizeof(*plan) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EPROTO;
+}
+
+static bool is_string(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) != NULL;
+}
+
+static bool plan_is_sane(const struct cf_open_plan *p)
+{
+	const struct cf_cipher_spec *c = &p->cipher;
+	return is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
+		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
+		   is_string(p->engine, sizeof(p->engine)) && c->key_bytes <= CF_KEY_MAX && p->n_workers >= 1 &&
+		   p->n_workers <= CF_WORKERS_MAX;
+}
+
+int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, int *image_fd)
+{
+	CF_CLEANUP(cf_close_fd) int fd = -1;
+	CF_CLEANUP(cf_secret_freep) uint8_t *k = NULL;
+	int r = recv_plan(sock, plan, &fd);
+	if (r < 0)
+		return r;
+	if (!plan_is_sane(plan))
+		return -EPROTO;
+	size_t key_bytes = plan->cipher.key_bytes;
+	if (key_bytes) {
+		if (!(k = cf_secret_alloc(key_bytes)))
+			return -ENOMEM;
+		r = recv_bytes(sock, k, key_bytes);
+	}
+	if (r < 0)
+		return r;
+	*key = cf_take(k);
+	*image_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text)
+{
+	struct cf_ipc_answer a = {.kind = kind, .code = code};
+	if (text)
+		snprintf(a.text, sizeof(a.text), "%s", text);
+	return send_bytes(sock, &a, sizeof(a));
+}
+
+int cf_ipc_recv_answer(int sock, struct cf_ipc_answer *out)
+{
+	int r = recv_bytes(sock, out, sizeof(*out));
+	return r == 0 && !is_string(out->text, sizeof(out->text)) ? -EPROTO : r;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* session.c - mounts the volume with the options it must always have, and runs libfuse's loop.
+ *
+ * Invariant: no mount without default_permissions, nosuid and nodev: the low-level library checks no permission itself
+ * (HAZARDS 7). What libfuse and the setuid fusermount3 write to standard error is caught and becomes one line. */
+#include "config.h"
+
+#include "cryptfuse/session.h"
+
+#define FUSE_USE_VERSION 312
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cryptfuse/err.h"
+
+static void free_text(char **s)
+{
+	free(*s);
+	*s = NULL;
+}
+
+/* ---- options ---- */
+
+static int build_options(const struct cf_ops *ops, char **out)
+{
+	char fixed[160], fsname[PATH_MAX + 16];
+	const struct cf_serve_opts *o = ops->opts;
+	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s",
+			 CF_OPS_IO_BYTES, ops->plan->access == CF_READ_ONLY ? ",ro" : "",
+			 o->share == CF_SHARE_OTHER ? ",allow_other" : "", o->share == CF_SHARE_ROOT ? ",allow_root" : "",
+			 o->debug ? ",debug" : "");
+	snprintf(fsname, sizeof(fsname), "fsname=%s", o->image);
+	/* The name may hold commas and backslashes; libfuse passes it on to fusermount3 escaped as well. */
+	return fuse_opt_add_opt(out, fixed) == 0 && fuse_opt_add_opt_escaped(out, fsname) == 0 ? 0 : -ENOMEM;
+}
+
+static int new_session(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
+{
+	CF_CLEANUP(free_text) char *options = NULL;
+	if (build_options(ops, &options) < 0)
+		return cf_fail(err, -ENOMEM, "no memory for the mount options");
+	char *argv[] = {(char *)"cryptfuse", (char *)"-o", options, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+	*out = fuse_session_new(&args, &cf_ops_table, sizeof(cf_ops_table), ops);
+	fuse_opt_free_args(&args);
+	return *out ? 0 : cf_fail(err, -EINVAL, "libfuse refuses the mount options");
+}
+
+/* ---- what the mount said ---- */
+
+/** What a message of libfuse or fusermount3 means, and what to do about it. The first line that fits counts. */
+static const struct {
+	const char *part;
+	int code;
+	const char *advice;
+} meanings[] = {
+	{"user_allow_other", -EPERM, "--allow-root and --allow-other need the line user_allow_other in /etc/fuse.conf"},
+	{"failed to open /dev/fuse: Permission denied", -EACCES,
+	 "no permission for /dev/fuse: FUSE is closed to this user"},
+	{"device not found", -ENODEV, "there is no /dev/fuse here: the kernel's fuse module is not loaded"},
+	{"failed to exec", -ENODEV, "fusermount3 is missing (Debian: apt install fuse3)"},
+	{"too many FUSE filesystems", -EBUSY, "this user has too many FUSE mounts (mount_max in /etc/fuse.conf)"},
+	{"no write access", -EACCES, NULL},
+	{"not owned by user", -EACCES, NULL},
+	{"Permission denied", -EACCES, NULL},
+	{"not permitted", -EPERM, NULL},
+	{"busy", -EBUSY, NULL},
+	{"No such", -ENOENT, NULL},
+};
+
+/* The last line of @text, without its end. */
+static char *last_line(char *text)
+{
+	size_t n = strlen(text);
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
+	char *start = strrchr(text, '\n');
+	return start ? start + 1 : text;
+}
+
+static int explain(const char *mountpoint, char *text, struct cf_err *err)
+{
+	for (size_t i = 0; i < CF_ARRAY_LEN(meanings); i++)
+		if (strstr(text, meanings[i].part))
+			return cf_fail(err, meanings[i].code, "cannot mount on %s: %s", mountpoint,
+						   meanings[i].advice ? meanings[i].advice : last_line(text));
+	return cf_fail(err, -EIO, "cannot mount on %s: %s", mountpoint,
+				   *text ? last_line(text) : "libfuse does not say why");
+}
+
+/* Standard error goes to a memory file meanwhile: libfuse's own lines, and those of the child it starts. */
+static int mount_quietly(struct fuse_session *se, const char *mountpoint, struct cf_err *err)
+{
+	char text[2048] = "";
+	CF_CLEANUP(cf_close_fd) int said = memfd_create("mount messages", MFD_CLOEXEC);
+	CF_CLEANUP(cf_close_fd) int saved = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	if (said < 0 || saved < 0 || dup2(said, 2) < 0)
+		return cf_fail(err, -errno, "cannot redirect standard error: %s", strerror(errno));
+	int r = fuse_session_mount(se, mountpoint);
+	ssize_t n = pread(said, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	if (dup2(saved, 2) < 0)
+		return cf_fail(err, -errno, "cannot give standard error back: %s", strerror(errno));
+	return r == 0 ? 0 : explain(mountpoint, text, err);
+}
+
+int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
+{
+	CF_CLEANUP(cf_session_free) struct fuse_session *se = NULL;
+	int r = new_session(&se, ops, err);
+	if (r == 0)
+		r = mount_quietly(se, ops->opts->mountpoint, err);
+	if (r < 0)
+		return r;
+	*out = cf_take(se);
+	return 0;
+}
+
+/* ---- the loop ---- */
+
+static void free_config(struct fuse_loop_config **c)
+{
+	if (*c)
+		fuse_loop_cfg_destroy(*c);
+	*c = NULL;
+}
+
+int cf_session_loop(struct fuse_session *se, unsigned n_workers)
+{
+	CF_CLEANUP(free_config) struct fuse_loop_config *c = fuse_loop_cfg_create();
+	if (!c)
+		return -ENOMEM;
+	fuse_loop_cfg_set_max_threads(c, n_workers);
+	fuse_loop_cfg_set_idle_threads(c, n_workers); /* never ended while idle: starting one costs more */
+	fuse_loop_cfg_set_clone_fd(c, 0);
+	int r = fuse_session_loop_mt(se, c);
+	return r > 0 ? -EIO : r;
+}
+
+void cf_session_free(struct fuse_session **se)
+{
+	if (*se)
+		fuse_session_destroy(*se);
+	*se = NULL;
+}

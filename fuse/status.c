@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* status.c - what is open and how, as JSON.
+ *
+ * Invariant: built from names, numbers and counters only; the key is not within reach. Any thread. */
+#include "config.h"
+
+#include "cryptfuse/ops.h"
+
+#include <json.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cryptfuse/secret.h"
+
+static void put_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+static void put_number(struct json_object *o, const char *name, uint64_t n)
+{
+	json_object_object_add(o, name, json_object_new_uint64(n));
+}
+
+static void put_flag(struct json_object *o, const char *name, bool flag)
+{
+	json_object_object_add(o, name, json_object_new_boolean(flag));
+}
+
+/* dm-crypt's cipher string. What its short form cannot say is said in the kernel's own terms. */
+static void cipher_string(const struct cf_cipher_spec *c, char *out, size_t size)
+{
+	bool essiv = c->essiv_hash[0];
+	bool cts = strcmp(c->mode, "cts") == 0;
+	char keycount[16] = "", inner[2 * CF_NAME_MAX + 16];
+	if (c->keycount > 1)
+		snprintf(keycount, sizeof(keycount), ":%u", c->keycount);
+	if (!cts && !(essiv && strcmp(c->iv, "plain64") != 0)) {
+		snprintf(out, size, "%s%s-%s%s%s%s%s", c->cipher, keycount, c->mode, c->iv[0] ? "-" : "",
+				 essiv ? "essiv" : c->iv, essiv ? ":" : "", c->essiv_hash);
+		return;
+	}
+	if (cts)
+		snprintf(inner, sizeof(inner), "cts(cbc(%s))", c->cipher);
+	else
+		snprintf(inner, sizeof(inner), "%s(%s)", c->mode, c->cipher);
+	if (essiv)
+		snprintf(out, size, "capi:essiv(%s,%s)-%s", inner, c->essiv_hash, c->iv);
+	else
+		snprintf(out, size, "capi:%s-%s", inner, c->iv);
+}
+
+static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
+{
+	char text[5 * CF_NAME_MAX];
+	cipher_string(c, text, sizeof(text));
+	put_text(o, "cipher", text);
+	put_number(o, "key_bits", (uint64_t)c->key_bytes * 8);
+	put_number(o, "sector_size", c->du_bytes);
+	put_number(o, "iv_offset", c->iv_offset);
+	put_flag(o, "iv_large_sectors", c->iv_numbering == CF_IV_LARGE_SECTORS);
+}
+
+/* From how many data units on the batch path is taken: null is never. */
+static struct json_object *path(size_t batch_from)
+{
+	struct json_object *o = json_object_new_object();
+	json_object_object_add(o, "batch_from", batch_from == SIZE_MAX ? NULL : json_object_new_uint64(batch_from));
+	return o;
+}
+
+static void put_engine(struct json_object *o, const struct cf_cipher *c)
+{
+	struct cf_cipher_info info;
+	cf_cipher_info(c, &info);
+	put_text(o, "engine", info.engine);
+	put_flag(o, "constant_time", info.constant_time);
+	struct json_object *paths = json_object_new_object();
+	json_object_object_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));
+	json_object_object_add(paths, "decrypt", path(info.batch_from[CF_DECRYPT]));
+	json_object_object_add(o, "paths", paths);
+	put_number(o, "tile_du", info.tile_du);
+}
+
+static struct json_object *counters(struct cf_volume *v)
+{
+	struct cf_volume_stats s;
+	cf_volume_stats(v, &s);
+	struct json_object *o = json_object_new_object();
+	put_number(o, "reads", s.reads);
+	put_number(o, "read_bytes", s.read_bytes);
+	put_number(o, "writes", s.writes);
+	put_number(o, "write_bytes", s.write_bytes);
+	put_number(o, "rmw", s.rmw);
+	put_number(o, "syncs", s.syncs);
+	put_number(o, "punched_bytes", s.punched_bytes);
+	put_number(o, "zeroed_bytes", s.zeroed_bytes);
+	put_number(o, "read_errors", s.read_errors);
+	put_number(o, "write_errors", s.write_errors);
+	put_number(o, "sync_errors", s.sync_errors);
+	put_number(o, "undo_failures", s.undo_failures);
+	return o;
+}
+
+char *cf_status_json(const struct cf_ops *ops)
+{
+	struct json_object *o = json_object_new_object();
+	struct cf_secret_stats secret;
+	const struct cf_open_plan *plan = ops->plan;
+	if (!o)
+		return NULL;
+	cf_secret_stats(&secret);
+	put_text(o, "version", PACKAGE_VERSION);
+	put_number(o, "pid", (uint64_t)getpid());
+	put_text(o, "image", ops->opts->image);
+	put_text(o, "mountpoint", ops->opts->mountpoint);
+	put_text(o, "type", "plain");
+	put_cipher(o, &plan->cipher);
+	put_number(o, "data_offset", plan->data_off);
+	put_number(o, "bytes", plan->bytes);
+	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
+	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
+	put_engine(o, cf_volume_cipher(ops->volume));
+	put_number(o, "workers", plan->n_workers);
+	put_flag(o, "memory_locked", secret.locked);
+	json_object_object_add(o, "counters", counters(ops->volume));
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	char *copy = text ? strdup(text) : NULL;
+	json_object_put(o);
+	return copy;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* unmount.c - takes a cryptfuse mount away, with the caller's own right or through the setuid fusermount3.
+ *
+ * Invariant: only a cryptfuse mount that lies on top is taken. Holds no state; any thread, but it waits for a child. */
+#include "config.h"
+
+#include "cryptfuse/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Start the setuid helper with nothing but its message channel. */
+static int spawn_fusermount(const char *mountpoint, enum cf_unmount how, int out_fd, pid_t *pid)
+{
+	char *argv[] = {(char *)FUSERMOUNT_PROG, (char *)(how == CF_UNMOUNT_DETACH ? "-uz" : "-u"), (char *)"--",
+					(char *)mountpoint, NULL};
+	char *envp[] = {(char *)"LC_ALL=C", NULL};
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	sigset_t none, defaults;
+	sigemptyset(&none);
+	sigfillset(&defaults);
+	posix_spawn_file_actions_init(&fa);
+	posix_spawnattr_init(&attr);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&fa, 0, 1);
+	posix_spawn_file_actions_adddup2(&fa, out_fd, 2);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &defaults);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	int r = posix_spawnp(pid, FUSERMOUNT_PROG, &fa, &attr, argv, envp);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&fa);
+	return -r;
+}
+
+/* Read until the end, keep what fits. */
+static void drain(int fd, char *text, size_t size)
+{
+	size_t n = 0;
+	char spill[256];
+	for (;;) {
+		int full = n + 1 >= size;
+		ssize_t got = read(fd, full ? spill : text + n, full ? sizeof(spill) : size - 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += full ? 0 : (size_t)got;
+	}
+	text[n] = '\0';
+}
+
+static int unmount_by_helper(const char *mountpoint, enum cf_unmount how)
+{
+	int fds[2], status = 0;
+	pid_t pid;
+	char text[512];
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return -errno;
+	int r = spawn_fusermount(mountpoint, how, fds[1], &pid);
+	close(fds[1]);
+	CF_CLEANUP(cf_close_fd) int out = fds[0];
+	if (r < 0)
+		return r;
+	drain(out, text, sizeof(text));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	/* It tells its reasons apart only in words. */
+	return strstr(text, "busy") ? -EBUSY : cf_mounts_top(mountpoint) == CF_TOP_NONE ? -EINVAL : -EPERM;
+}
+
+int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how)
+{
+	enum cf_mount_top top = cf_mounts_top(mountpoint);
+	if (top != CF_TOP_CRYPTFUSE) /* what somebody mounted over it is not ours to take away */
+		return top == CF_TOP_OTHER ? -EBUSY : -EINVAL;
+	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (how == CF_UNMOUNT_DETACH ? MNT_DETACH : 0)) == 0)
+		return 0;
+	return errno == EPERM ? unmount_by_helper(mountpoint, how) : -errno;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* digest.h - hashes by the names that the kernel and cryptsetup use, computed by libcrypto.
+ *
+ * libcrypto runs in a library context of our own, with its default and legacy providers and without the system's
+ * openssl.cnf, so that neither a FIPS setting nor a policy decides which volumes open (HAZARDS 24). */
+#ifndef CRYPTFUSE_DIGEST_H
+#define CRYPTFUSE_DIGEST_H
+
+#include "cryptfuse/base.h"
+
+struct ossl_lib_ctx_st; /* OSSL_LIB_CTX */
+
+#define CF_DIGEST_MAX 64u /* bytes */
+
+/** Which program's names: the kernel says rmd160 and wp512 and is case sensitive, cryptsetup ripemd160 and whirlpool.
+ */
+enum cf_digest_names { CF_DIGEST_KERNEL, CF_DIGEST_CRYPTSETUP };
+
+/** cf_libcrypto - our library context, made at the first call and kept; NULL when out of memory. Any thread. */
+struct ossl_lib_ctx_st *cf_libcrypto(void);
+
+/** cf_digest_bytes - length of the digest; -ENOENT for a name that is not known or not to be had here. */
+int cf_digest_bytes(enum cf_digest_names names, const char *name) CF_MUST_CHECK;
+
+/** cf_digest - hash the concatenation of two buffers
+ * @a, @b: borrowed, either may be empty      @out: cf_digest_bytes() bytes. Returns 0; -ENOENT; -ENOMEM. */
+int cf_digest(enum cf_digest_names names, const char *name, const void *a, size_t a_len, const void *b, size_t b_len,
+			  uint8_t *out) CF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* ops.h - what the FUSE operations work on. All of the daemon's shared state but its processes. */
+#ifndef CRYPTFUSE_OPS_H
+#define CRYPTFUSE_OPS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "cryptfuse/serve.h"
+#include "cryptfuse/volume.h"
+
+struct fuse_lowlevel_ops;
+
+/** Longest single read and write request. In larger ones the plaintext falls out of the CPU's own cache. */
+#define CF_OPS_IO_BYTES (512u * 1024u)
+
+struct cf_ops {
+	struct cf_volume *volume; /* borrowed */
+	const struct cf_serve_opts *opts;
+	const struct cf_open_plan *plan;
+	struct timespec since; /* every time stamp of the mount */
+	uid_t uid;
+	gid_t gid;
+	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */
+	void *ready_ctx;
+
+	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
+	pthread_mutex_t mutex;   /* n_open */
+	pthread_cond_t released;
+	unsigned n_open;
+};
+
+/** cf_ops_init - @plan is read for the status only. */
+void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_opts *opts,
+				 const struct cf_open_plan *plan);
+void cf_ops_fini(struct cf_ops *o);
+
+/** cf_ops_table - the operations; their userdata is the struct cf_ops. */
+extern const struct fuse_lowlevel_ops cf_ops_table;
+
+/** cf_status_json - the status as JSON text, owned by the caller (free); NULL: no memory. Never holds a key. Any
+ * thread. */
+char *cf_status_json(const struct cf_ops *o);
+
+#endif

@@ -1,0 +1,86 @@
+#!/bin/bash
+# needs: user
+# The daemon's ends: killed with and without its helper, asked to stop with dirty pages in the kernel, closed while in
+# use, its parent killed at the prompt. Nothing stays mounted or running, and no byte is lost that could be kept.
+. "$(dirname "$0")/lib.sh"
+need_user "$@"
+
+M=$S/m V=$S/m/volume IMG=$S/img
+KEY=$(random_hex 64)
+new_image "$IMG" $((1024 * 1024))
+table "$S/table" 2048 aes-xts-plain64 "$KEY" 0 0
+open_it() { open_vol "$M" "$@" --table "$S/table" "$IMG" </dev/null; }
+
+# ---- kill -9 of the daemon: the helper takes the mount away ----
+open_it
+kill -KILL "$(daemon_pid "$V")"
+wait_for 5 "the helper to unmount" gone "$M"
+
+# ---- and of the helper too: open explains, close cleans up ----
+open_it
+pid=$(daemon_pid "$V")
+for p in $(daemons_of "$M"); do
+	[ "$p" = "$pid" ] || kill -KILL "$p"
+done
+kill -KILL "$pid"
+wait_for 5 "the processes to die" test -z "$(daemons_of "$M")"
+mounted "$M" || fail "without a helper somebody unmounted"
+rc=0
+"$CRYPTFUSE" open --table "$S/table" "$IMG" "$M" 2>"$S/open.err" </dev/null || rc=$?
+[ $rc != 0 ] || fail "open on a stale mount succeeded"
+assert_match "open on a stale mount" 'cryptfuse close' "$(cat "$S/open.err")"
+close_vol "$M"
+open_it
+close_vol "$M"
+
+# ---- SIGTERM with dirty pages and an open file: every byte is in the backing ----
+open_it --stop-timeout 1
+pid=$(daemon_pid "$V")
+start_hold "$V" 'SIGTERM keeps this'
+kill -TERM "$pid"
+wait_for 10 "the daemon to end" gone "$M"
+stop_hold
+for at in 1000 300000; do
+	cryptref -c xts -k "$KEY" -s 512 "$IMG" $((at / 512 * 512)) $((at / 512 * 512)) 1024 >"$S/piece"
+	assert_eq "written at $at before SIGTERM" 'SIGTERM keeps this' "$(fileop pread $((at % 512)) 18 "$S/piece")"
+done
+
+# ---- SIGTERM when idle ----
+open_it
+kill -TERM "$(daemon_pid "$V")"
+wait_for 10 "the daemon to end" gone "$M"
+
+# ---- close while in use: busy, and says who; then it closes ----
+open_it
+start_hold "$V" 'close keeps this'
+assert_exit 5 "$HOLDER" "$CRYPTFUSE" close "$M"
+mounted "$M" || fail "a busy close unmounted"
+fileop pread 1000 16 "$V" >"$S/piece"
+assert_eq "still served" 'close keeps this' "$(cat "$S/piece")"
+stop_hold
+close_vol "$M"
+cryptref -c xts -k "$KEY" -s 512 "$IMG" 299520 299520 1024 >"$S/piece"
+assert_eq "mapped before close" 'close keeps this' "$(fileop pread 480 16 "$S/piece")"
+assert_exit 1 'not|no ' "$CRYPTFUSE" close "$M"
+
+# ---- --foreground ends with the signal ----
+"$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
+front=$!
+wait_for 10 "the foreground mount" test -e "$V"
+kill -INT $front
+wait $front || fail "--foreground: exit $?"
+assert_gone "$M"
+
+# ---- the parent dies at the prompt: so do daemon and helper ----
+for signal in KILL TERM; do
+	rm -f "$S/fifo"
+	mkfifo "$S/fifo"
+	"$CRYPTFUSE" open -c aes-xts-plain64 "$IMG" "$M" 2>"$S/prompt.err" <"$S/fifo" &
+	front=$!
+	exec 8>"$S/fifo"
+	wait_for 5 "the daemon to be there" test "$(daemons_of "$M" | wc -l)" -ge 1
+	kill -$signal $front
+	wait $front 2>/dev/null && fail "open ended well after SIG$signal"
+	exec 8>&-
+	wait_for 5 "everything to end after SIG$signal at the prompt" gone "$M"
+done

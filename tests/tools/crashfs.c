@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* crashfs.c - a disk with a volatile cache: what was not synced is lost when it is killed.
+ *
+ * kill -9 of cryptfuse proves nothing about fsync, since the kernel's page cache survives it. This FUSE file keeps all
+ * writes to itself and brings them to the backing file only at fsync, so kill -9 of *this* program is the power cut.
+ * Single-threaded. Usage: crashfs FILE DIRECTORY     shows DIRECTORY/image */
+#include "config.h"
+
+#define FUSE_USE_VERSION 312
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_INO 2u
+#define FILE_NAME "image"
+#define PIECE 512u
+
+struct disk {
+	int fd;
+	size_t bytes;
+	uint8_t *data, *dirty; /* dirty: one flag a piece */
+	struct stat dir, file;
+};
+
+static struct disk *disk_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fuse_entry_param e = {.ino = FILE_INO, .attr = disk_of(req)->file, .attr_timeout = 60, .entry_timeout = 60};
+	if (parent != FUSE_ROOT_ID || strcmp(name, FILE_NAME) != 0)
+		fuse_reply_err(req, ENOENT);
+	else
+		fuse_reply_entry(req, &e);
+}
+
+static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)fi;
+	fuse_reply_attr(req, ino == FILE_INO ? &disk_of(req)->file : &disk_of(req)->dir, 60);
+}
+
+static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	if (ino != FILE_INO)
+		fuse_reply_err(req, EISDIR);
+	else
+		fuse_reply_open(req, fi);
+}
+
+static size_t clip(const struct disk *d, size_t len, off_t off)
+{
+	size_t at = (size_t)off;
+	return at >= d->bytes ? 0 : len < d->bytes - at ? len : d->bytes - at;
+}
+
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t len, off_t off, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	fuse_reply_buf(req, (const char *)disk_of(req)->data + off, clip(disk_of(req), len, off));
+}
+
+static void on_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t len, off_t off, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)fi;
+	struct disk *d = disk_of(req);
+	size_t n = clip(d, len, off), at = (size_t)off;
+	if (len && !n) {
+		fuse_reply_err(req, ENOSPC);
+		return;
+	}
+	memcpy(d->data + at, buf, n);
+	for (size_t i = at / PIECE; i * PIECE < at + n; i++)
+		d->dirty[i] = 1;
+	fuse_reply_write(req, n);
+}
+
+static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	struct disk *d = disk_of(req);
+	for (size_t i = 0; i * PIECE < d->bytes; i++) {
+		size_t len = d->bytes - i * PIECE < PIECE ? d->bytes - i * PIECE : PIECE;
+		if (d->dirty[i] && pwrite(d->fd, d->data + i * PIECE, len, (off_t)(i * PIECE)) != (ssize_t)len) {
+			fuse_reply_err(req, EIO);
+			return;
+		}
+		d->dirty[i] = 0;
+	}
+	fuse_reply_err(req, 0);
+}
+
+static const struct fuse_lowlevel_ops ops = {
+	.lookup = on_lookup,
+	.getattr = on_getattr,
+	.open = on_open,
+	.read = on_read,
+	.write = on_write,
+	.fsync = on_fsync,
+};
+
+static void load(struct disk *d, const char *path)
+{
+	d->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (d->fd < 0 || fstat(d->fd, &d->file) != 0)
+		err(2, "%s", path);
+	d->bytes = (size_t)d->file.st_size;
+	d->data = malloc(d->bytes + 1);
+	d->dirty = calloc(d->bytes / PIECE + 1, 1);
+	if (!d->data || !d->dirty || pread(d->fd, d->data, d->bytes, 0) != (ssize_t)d->bytes)
+		err(2, "cannot load %s", path);
+	d->file.st_ino = FILE_INO;
+	d->file.st_mode = S_IFREG | 0600;
+	d->dir = (struct stat){
+		.st_ino = FUSE_ROOT_ID, .st_mode = S_IFDIR | 0700, .st_nlink = 2, .st_uid = getuid(), .st_gid = getgid()};
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		errx(2, "usage: crashfs FILE DIRECTORY");
+	struct disk d;
+	load(&d, argv[1]);
+	char *fuse_argv[] = {argv[0], "-o", "default_permissions,nosuid,nodev,fsname=crashfs", NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(3, fuse_argv);
+	struct fuse_session *se = fuse_session_new(&args, &ops, sizeof(ops), &d);
+	if (!se || fuse_set_signal_handlers(se) != 0 || fuse_session_mount(se, argv[2]) != 0)
+		errx(2, "cannot mount on %s", argv[2]);
+	int rc = fuse_session_loop(se);
+	fuse_session_unmount(se);
+	fuse_remove_signal_handlers(se);
+	fuse_session_destroy(se);
+	fuse_opt_free_args(&args);
+	free(d.data);
+	free(d.dirty);
+	return rc == 0 ? 0 : 1;
+}

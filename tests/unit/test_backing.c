@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* test_backing.c - a backing in memory. Faults are for one thread, everything else for any number. */
+#include "test_backing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TORN_BYTES 100u
+
+static struct test_backing *of(struct cf_backing *b)
+{
+	return (struct test_backing *)b;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static size_t clip(const struct test_backing *t, size_t len, uint64_t off)
+{
+	if (off >= t->base.bytes)
+		return 0;
+	len = min_size(len, (size_t)(t->base.bytes - off));
+	return t->piece ? min_size(len, t->piece) : len;
+}
+
+/* How many of @len bytes pass; -1: the call fails. */
+static ssize_t pass(struct test_fault *f, size_t len)
+{
+	if (!f->n_calls)
+		return (ssize_t)len;
+	if (f->after_bytes) {
+		size_t n = min_size(len, (size_t)f->after_bytes);
+		f->after_bytes -= n;
+		return (ssize_t)n;
+	}
+	if (f->n_calls != TEST_FOREVER)
+		f->n_calls--;
+	return -1;
+}
+
+static void copy(const struct test_backing *t, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t half = t->pace == TEST_YIELD ? len / 2 : len;
+	memcpy(dst, src, half);
+	if (half < len)
+		sched_yield();
+	memcpy(dst + half, src + half, len - half);
+}
+
+static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t off)
+{
+	struct test_backing *t = of(b);
+	atomic_fetch_add(&t->n_reads, 1);
+	ssize_t n = pass(&t->read_fault, clip(t, len, off));
+	if (n < 0)
+		return t->read_fault.code;
+	copy(t, buf, t->data + off, (size_t)n);
+	return n;
+}
+
+static void mark(struct test_backing *t, uint64_t off, size_t len, unsigned step)
+{
+	for (uint64_t g = off / t->base.granule; len && g <= (off + len - 1) / t->base.granule; g++)
+		if (atomic_fetch_add(&t->writing[g], step) != 0 && step == 1)
+			atomic_fetch_add(&t->overlaps, 1);
+}
+
+static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
+{
+	struct test_backing *t = of(b);
+	atomic_fetch_add(&t->n_writes, 1);
+	len = clip(t, len, off);
+	ssize_t n = pass(&t->write_fault, len);
+	if (n < 0 && t->tear == TEST_TORN)
+		memset(t->data + off, 0xdd, min_size(len, TORN_BYTES));
+	if (n < 0)
+		return t->write_fault.code;
+	mark(t, off, (size_t)n, 1);
+	copy(t, t->data + off, buf, (size_t)n);
+	mark(t, off, (size_t)n, UINT32_MAX);
+	return n;
+}
+
+static int test_sync(struct cf_backing *b)
+{
+	atomic_fetch_add(&of(b)->n_syncs, 1);
+	return of(b)->sync_code;
+}
+
+static int test_punch(struct cf_backing *b, uint64_t off, uint64_t len)
+{
+	struct test_backing *t = of(b);
+	uint64_t before = atomic_fetch_add(&t->n_punches, 1);
+	assert(off <= b->bytes && len <= b->bytes - off);
+	if (off % b->discard_granule || len % b->discard_granule)
+		return -EINVAL;
+	if (t->punch_code && before >= t->punch_code_after)
+		return t->punch_code;
+	t->punched_off = off;
+	t->punched_len = len;
+	memset(t->data + off, 0, (size_t)len);
+	return 0;
+}
+
+static int test_allocate(struct cf_backing *b, uint64_t off, uint64_t len)
+{
+	atomic_fetch_add(&of(b)->n_allocates, 1);
+	return off + len <= b->bytes ? 0 : -EFBIG;
+}
+
+static int64_t test_seek(struct cf_backing *b, uint64_t off, enum cf_seek what)
+{
+	const struct test_hole *h = of(b)->holes;
+	if (off >= b->bytes)
+		return -ENXIO;
+	for (; h->to; h++) {
+		if (off >= h->to)
+			continue;
+		if (what == CF_SEEK_HOLE)
+			return (int64_t)(off > h->from ? off : h->from);
+		if (off >= h->from)
+			off = h->to;
+	}
+	if (what == CF_SEEK_HOLE)
+		return (int64_t)b->bytes;
+	return off < b->bytes ? (int64_t)off : -ENXIO;
+}
+
+static void test_close(struct cf_backing *b)
+{
+	free(of(b)->data);
+	free(of(b)->writing);
+}
+
+static const struct cf_backing_ops test_ops = {
+	.name = "test",
+	.pread = test_pread,
+	.pwrite = test_pwrite,
+	.sync = test_sync,
+	.punch = test_punch,
+	.allocate = test_allocate,
+	.seek = test_seek,
+	.close = test_close,
+};
+
+struct test_backing *test_backing_new(uint64_t bytes, uint32_t granule)
+{
+	struct test_backing *t = calloc(1, sizeof(*t));
+	assert(t);
+	t->base = (struct cf_backing){
+		.ops = &test_ops,
+		.bytes = bytes,
+		.access = CF_READ_WRITE,
+		.granule = granule,
+		.discard_granule = 512,
+	};
+	t->data = calloc(1, (size_t)bytes);
+	t->writing = calloc((size_t)(bytes / granule + 1), sizeof(*t->writing));
+	assert(t->data && t->writing);
+	return t;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* test_backing.h - a backing in memory that fails where it is told to and watches who writes where. */
+#ifndef CRYPTFUSE_TEST_BACKING_H
+#define CRYPTFUSE_TEST_BACKING_H
+
+#include <stdatomic.h>
+
+#include "cryptfuse/backing.h"
+
+#define TEST_FOREVER UINT64_MAX
+
+/** When one kind of call fails. All zero: never. */
+struct test_fault {
+	int code;             /* -errno of a failing call, 0: it transfers nothing */
+	uint64_t after_bytes; /* that still pass, over all calls, cutting the last one short */
+	uint64_t n_calls;     /* how many calls then fail before all is well again */
+};
+
+enum test_pace { TEST_FAST, TEST_YIELD /* give way in the middle of every transfer */ };
+enum test_tear { TEST_CLEAN, TEST_TORN /* a failing write changes bytes all the same */ };
+
+struct test_hole {
+	uint64_t from, to;
+};
+
+struct test_backing {
+	struct cf_backing base; /* first */
+	uint8_t *data;
+	size_t piece; /* longest transfer of one call; 0: any */
+	enum test_pace pace;
+	enum test_tear tear;
+	struct test_fault read_fault, write_fault;
+	int sync_code, punch_code;
+	uint64_t punch_code_after; /* punches that succeed first */
+	struct test_hole holes[4]; /* for seek, ascending; an empty one ends the list */
+	_Atomic uint64_t n_reads, n_writes, n_syncs, n_punches, n_allocates;
+	uint64_t punched_off, punched_len; /* the last one */
+	_Atomic unsigned overlaps;         /* writes that ran at once in one granule */
+	_Atomic unsigned *writing;         /* one counter a granule */
+};
+
+/** test_backing_new - @bytes of zeros, writes not to run at once in one @granule. The volume that takes it frees it. */
+struct test_backing *test_backing_new(uint64_t bytes, uint32_t granule);
+
+#endif
