@@ -3,6 +3,8 @@
  *
  * Never touches a mount that may hang but through a child (guard.c). The daemon's pidfd is taken before the unmount, so
  * that the wait cannot mistake another process for it. What the last sync said is what close returns (HAZARDS 15). */
+#include "config.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  *
  * Each question is put by a child; the parent waits for a pipe, so that only the child can be caught in the kernel. A
  * child that does not come back is killed and left to init: waiting for it could take as long as the daemon hangs. */
+#include "config.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,8 @@
  *
  * Looks at links and lists of /proc and /sys only, never at the mount itself. What this user may not see is not found:
  * an empty answer means "nobody that can be seen". */
+#include "config.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,6 +4,8 @@
  * The order is the point (HAZARDS 1): everything that can be refused without a secret, then the fork of the daemon,
  * then the arena, the plan, the key, the mount, and a look inside through the mounted file. libcrypto and libblkid are
  * not touched before the fork. After a failure the daemon is given up: nothing stays mounted or running. */
+#include "config.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  *
  * getopt_long prints nothing here: every complaint names the option and what was wrong with its text. An argument is
  * never echoed where it could be a passphrase that slipped (a surplus word, or what follows an unknown option). */
+#include "config.h"
+
 #include "options.h"
 
 #include <assert.h>

@@ -4,6 +4,8 @@
  * The passphrase goes by read() from the terminal into the secret arena: no stdio, no copy. While the echo is off,
  * signals that would end or stop the program come through a descriptor, so the terminal is put back first, whatever
  * happens: that is the invariant of struct terminal. */
+#include "config.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* say.c - words for a person. Standard error only, one line a call, one write a line. */
+#include "config.h"
+
 #include "cli.h"
 
 #include <inttypes.h>

@@ -4,6 +4,8 @@
  * The list comes from mountinfo, the rest is the daemon's own JSON, which never contains a key. Data goes to standard
  * output. A daemon that is dead or does not answer is listed as such and holds nobody up for longer than its time-out.
  */
+#include "config.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,8 @@
  *
  * Names, letters, units and meaning are cryptsetup's wherever it has the option; that is why -h is --hash and sizes are
  * in 512-byte sectors. No option takes a key or a passphrase: a command line is no secret. */
+#include "config.h"
+
 #include "options.h"
 
 static const struct cli_word compat_words[] = {
