@@ -53,7 +53,7 @@ static int daemon_pidfd(const char *json)
 static int clean_up(const struct cf_mount *m, struct cf_err *err)
 {
 	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_DETACH);
-	if (rc)
+	if (rc && rc != -EINVAL) /* not mounted: its helper was faster */
 		return cf_fail(err, rc, "%s: the daemon has died, but its mount cannot be removed: %s", m->mountpoint,
 					   strerror(-rc));
 	cli_say("%s: the daemon had died; its mount has been removed", m->mountpoint);
@@ -73,6 +73,8 @@ static int unmount(const struct cf_mount *m, struct cf_err *err)
 	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_NORMAL);
 	if (rc == -EBUSY)
 		return refuse_busy(m, err);
+	if (rc == -EINVAL) /* not mounted any more: somebody else was faster */
+		return 0;
 	return rc ? cf_fail(err, rc, "%s cannot be unmounted: %s", m->mountpoint, strerror(-rc)) : 0;
 }
 

@@ -19,6 +19,7 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/probe.h"
 #include "cryptfuse/secret.h"
+#include "cryptfuse/spec.h"
 
 static const struct cli_group open_groups[] = {
 	{"Volume", cli_volume_options},
@@ -117,7 +118,7 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 	if (rc || (rc = cf_open_plan(&o->volume, &ui, plan, &image, &key, err)))
 		return rc;
 	say_plan(o, plan);
-	if (!key && (rc = cf_open_key(&o->volume, plan, &ui, &key, err)))
+	if (!o->volume.table_file && (rc = cf_open_key(&o->volume, plan, &ui, &key, err)))
 		return rc;
 	return cf_serve_start(daemon, plan, key, image, &ui, err);
 }
@@ -132,22 +133,10 @@ static void volume_path(const struct cf_serve_opts *s, char path[static PATH_MAX
 		path[0] = '\0';
 }
 
-/* "aes-cbc-essiv:sha256", as --cipher takes it. */
-static void cipher_text(const struct cf_cipher_spec *c, char *text, size_t text_size)
-{
-	char count[16] = "";
-	if (c->keycount > 1)
-		snprintf(count, sizeof(count), ":%u", c->keycount);
-	if (*c->essiv_hash)
-		snprintf(text, text_size, "%s%s-%s-essiv:%s", c->cipher, count, c->mode, c->essiv_hash);
-	else
-		snprintf(text, text_size, "%s%s-%s%s%s", c->cipher, count, c->mode, *c->iv ? "-" : "", c->iv);
-}
-
 /* A wrong passphrase opens as noise: what libblkid finds is the only sign that it was right. */
 static void say_content(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan)
 {
-	char path[PATH_MAX], found[256] = "", size[32], cipher[4 * CF_NAME_MAX + 32];
+	char path[PATH_MAX], found[256] = "", size[32], cipher[CF_SPEC_TEXT];
 	struct cf_err err = {0};
 	volume_path(s, path);
 	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -155,7 +144,7 @@ static void say_content(const struct cli_opts *o, const struct cf_serve_opts *s,
 	if (o->batch)
 		return;
 	cli_format_bytes(plan->bytes, size, sizeof(size));
-	cipher_text(&plan->cipher, cipher, sizeof(cipher));
+	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
 	cli_say("%s is open at %s: %s, %s%s%s%s", o->args[0], path, size, cipher,
 			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
 	if (rc == 0)

@@ -199,6 +199,8 @@ int cli_passphrase(void *ctx, const struct cf_open_opts *opts, struct cf_secret_
 	if (!isatty(STDIN_FILENO))
 		return cf_key_read_fd(STDIN_FILENO, CF_KEY_READ_LINE, opts->keyfile_offset_bytes, opts->keyfile_size_bytes,
 							  "standard input", out, err);
+	if (opts->keyfile_offset_bytes)
+		return cf_fail(err, -EINVAL, "--keyfile-offset cannot be used with a passphrase that is typed");
 	for (uint64_t left = o->tries; left > 0; left--) {
 		int rc = ask_verified(o, opts->image, out, err);
 		if (rc)
