@@ -7,7 +7,6 @@
 #include "cryptfuse/ops.h"
 
 #include <json.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
