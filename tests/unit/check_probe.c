@@ -77,7 +77,7 @@ static const struct {
 	{"my disk", "swap, label my disk"},
 	{"a\nb\033[2Jc", "swap, label a?b?[2Jc"},
 	{"Gr\xc3\xb6\xc3\x9f" "e", "swap, label Gr\xc3\xb6\xc3\x9f" "e"},
-	{"x\xff\xc3(\xc2\x9by", "swap, label x??(??y"},
+	{"x\xff\xc3(\xc2\x9by", "swap, label x?" "?(??y"},
 	{"x\xe2\x80\xaey", "swap, label x???y"}, /* right-to-left override */
 };
 
