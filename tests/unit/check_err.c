@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run.h"
+
 START_TEST(fail__records_code_and_text)
 {
 	struct cf_err err = {0};
@@ -54,8 +56,8 @@ END_TEST
 static const struct {
 	int code, exit_code;
 } codes[] = {
-	{0, 0},       {-EINVAL, 1}, {-EIO, 1},     {-ENOSPC, 1}, {-ERANGE, 1},  {-ENOKEY, 1}, {-EPERM, 2}, {-EACCES, 2},
-	{-ENOMEM, 3}, {-ENODEV, 4}, {-ENOENT, 4},  {-ENXIO, 4},  {-ENOTBLK, 4}, {-EBUSY, 5},  {-EEXIST, 5},
+	{0, 0},       {-EINVAL, 1}, {-EIO, 1},    {-ENOSPC, 1}, {-ERANGE, 1},  {-ENOKEY, 1}, {-EPERM, 2},  {-EACCES, 2},
+	{-ENOMEM, 3}, {-ENODEV, 4}, {-ENOENT, 4}, {-ENXIO, 4},  {-ENOTBLK, 4}, {-EBUSY, 5},  {-EEXIST, 5},
 };
 
 START_TEST(exit_code__is_cryptsetups)
@@ -75,9 +77,5 @@ int main(void)
 	tcase_add_test(t, fail__cuts_long_text);
 	tcase_add_loop_test(t, exit_code__is_cryptsetups, 0, (int)CF_ARRAY_LEN(codes));
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

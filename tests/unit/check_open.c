@@ -18,7 +18,9 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/volume.h"
+#include "run.h"
 #include "tsv.h"
+#include "vectors.h"
 
 #define IMAGE_BYTES ((off_t)4 << 20) /* as for the vectors */
 
@@ -192,9 +194,7 @@ static size_t input_bytes(const char *text, uint8_t *out)
 			out[i] = (uint8_t)(i * 7 + 3);
 		return n;
 	}
-	for (n = 0; text[2 * n]; n++)
-		ck_assert_int_eq(sscanf(text + 2 * n, "%2hhx", &out[n]), 1);
-	return n;
+	return unhex(text, out, strlen(text) / 2);
 }
 
 static void set_source(struct cf_open_opts *o, const char *source, const char *input)
@@ -262,7 +262,8 @@ START_TEST(row__gives_the_table_or_exit_code_of_cryptsetup)
 		ck_assert_int_ne(want, exceptions[i].exit_code);
 		want = exceptions[i].exit_code;
 		/* the same volume as with the defaults, but for the option itself */
-		snprintf(expected, sizeof(expected), "8192 aes-xts-plain64 %s 0 0 %s", row_field(0, KEY), exceptions[i].options);
+		snprintf(expected, sizeof(expected), "8192 aes-xts-plain64 %s 0 0 %s", row_field(0, KEY),
+				 exceptions[i].options);
 	}
 	ck_assert_msg(cf_err_exit_code(rc) == want, "%s: %d %s", name, rc, o.err.text);
 	if (rc == 0) {
@@ -422,7 +423,8 @@ static const struct {
 	 {"2.6 were used: --cipher aes-cbc-essiv:sha256 --key-size 256 --hash ripemd160;", "--compat 2.7"}},
 	{{.cipher = "aes-xts-plain64", .key_bits = 512, .key_file = file}, {NULL}},
 	{{XTS, .key_file = file}, {"--hash sha256 has no effect"}},
-	{{.cipher = "aes-xts-plain64", .key_bits = 512, .hash = "nosuch", .key_file = file}, {"--hash nosuch has no effect"}},
+	{{.cipher = "aes-xts-plain64", .key_bits = 512, .hash = "nosuch", .key_file = file},
+	 {"--hash nosuch has no effect"}},
 	{{.cipher = "aes-xts-plain64", .key_bits = 512, .key_file = file, .keyfile_size_bytes = 9},
 	 {"--keyfile-size has no effect", "64 bytes"}},
 	{{.cipher = "aes-xts-plain64", .key_bits = 512, .hash = "plain", .key_file = "-", .keyfile_size_bytes = 9},
@@ -470,7 +472,8 @@ END_TEST
 /* ---- tables ---- */
 
 #define KEY32 "0123456789abcdeffedcba98765432100123456789abcdeffedcba9876543210"
-#define TABLE "v: 0 64 crypt aes-cbc-essiv:sha256 " KEY32 " 16 7:0 3 3 sector_size:4096 iv_large_sectors allow_discards\n"
+#define TABLE \
+	"v: 0 64 crypt aes-cbc-essiv:sha256 " KEY32 " 16 7:0 3 3 sector_size:4096 iv_large_sectors allow_discards\n"
 
 static void check_table_plan(const char *path)
 {
@@ -707,9 +710,5 @@ int main(void)
 	tcase_add_test(t, volume__is_made_and_takes_the_descriptor);
 	tcase_add_test(t, volume__that_fails_leaves_descriptor_and_lock);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* check_probe.c - what libblkid finds, as one printable line. Signatures are made here by hand, so no mkfs is needed. */
+/* check_probe.c - what libblkid finds, as one printable line. Signatures are made here by hand, so no mkfs is needed.
+ */
 #include "config.h"
 
 #include "cryptfuse/probe.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "run.h"
 
 #define BYTES ((size_t)1 << 20)
 
@@ -31,8 +33,8 @@ static void finish(void)
 static void put_swap(const char *label)
 {
 	memcpy(content + 4086, "SWAPSPACE2", 10);
-	content[1024] = 1; /* version */
-	content[1028] = 99; /* last page */
+	content[1024] = 1;                /* version */
+	content[1028] = 99;               /* last page */
 	memset(content + 1036, 0x5a, 16); /* UUID */
 	memcpy(content + 1052, label, strlen(label));
 }
@@ -76,9 +78,16 @@ static const struct {
 	{"inner", "swap, label inner"},
 	{"my disk", "swap, label my disk"},
 	{"a\nb\033[2Jc", "swap, label a?b?[2Jc"},
-	{"Gr\xc3\xb6\xc3\x9f" "e", "swap, label Gr\xc3\xb6\xc3\x9f" "e"},
-	{"x\xff\xc3(\xc2\x9by", "swap, label x?" "?(??y"},
-	{"x\xe2\x80\xaey", "swap, label x???y"}, /* right-to-left override */
+	{"Gr\xc3\xb6\xc3\x9f"
+	 "e",
+	 "swap, label Gr\xc3\xb6\xc3\x9f"
+	 "e"},
+	{"x\xff\xc3(\xc2\x9by", "swap, label x?"
+							"?(?"
+							"?y"},
+	{"x\xe2\x80\xaey", "swap, label x?"
+					   "?"
+					   "?y"}, /* right-to-left override */
 };
 
 START_TEST(probe__names_type_and_printable_label)
@@ -131,9 +140,5 @@ int main(void)
 	tcase_add_test(t, probe__cuts_at_the_buffer);
 	tcase_add_test(t, probe__of_a_closed_descriptor_fails);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

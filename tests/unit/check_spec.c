@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cryptfuse/err.h"
+#include "run.h"
 
 static const struct {
 	const char *text, *cipher, *mode, *iv, *essiv_hash;
@@ -78,7 +79,8 @@ static const struct {
 
 START_TEST(parse__gives_cipher_mode_iv)
 {
-	struct cf_cipher_spec spec = {.key_bytes = 5, .du_bytes = 1024, .iv_offset = 9, .iv_numbering = CF_IV_LARGE_SECTORS};
+	struct cf_cipher_spec spec = {
+		.key_bytes = 5, .du_bytes = 1024, .iv_offset = 9, .iv_numbering = CF_IV_LARGE_SECTORS};
 	struct cf_err err = {0};
 	ck_assert_msg(cf_spec_parse_cipher(good[_i].text, &spec, &err) == 0, "%s: %s", good[_i].text, err.text);
 	ck_assert_str_eq(spec.cipher, good[_i].cipher);
@@ -191,9 +193,5 @@ int main(void)
 	tcase_add_loop_test(t, parse__refuses_and_says_why, 0, (int)CF_ARRAY_LEN(bad));
 	tcase_add_test(t, parse__survives_damage);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

@@ -8,8 +8,6 @@
 #include <check.h>
 #include <errno.h>
 #include <linux/keyctl.h>
-#include <openssl/evp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,9 @@
 
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
+#include "run.h"
 #include "tsv.h"
+#include "vectors.h"
 
 static void start(void)
 {
@@ -27,8 +27,8 @@ static void start(void)
 }
 
 /* A distinctive 64-byte key: no message may show any eight digits of it. */
-#define KEY                                                                                                              \
-	"a1b2c3d4e5f60718293a4b5c6d7e8f90a0b1c2d3e4f5061728394a5b6c7d8e9f"                                                   \
+#define KEY                                                            \
+	"a1b2c3d4e5f60718293a4b5c6d7e8f90a0b1c2d3e4f5061728394a5b6c7d8e9f" \
 	"f1e2d3c4b5a69788796a5b4c3d2e1f00f0e1d2c3b4a5968778695a4b3c2d1e0f"
 #define GOOD "0 64 crypt aes-xts-plain64 " KEY " 0 7:0 0"
 
@@ -123,8 +123,7 @@ static void crypt_plaintext(const struct cf_table *t, const uint8_t *key, uint8_
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = NULL;
 	uint8_t *plain = malloc(len);
 	ck_assert(plain != NULL);
-	for (size_t i = 0; i < len; i++)
-		plain[i] = (uint8_t)((uint32_t)(i * 2654435761u) >> 13);
+	vector_plaintext(plain, len);
 	ck_assert_msg(cf_cipher_new(&c, &t->cipher, key, &opts, &err) == 0, "%s", err.text);
 	ck_assert_int_eq(cf_cipher_crypt(c, 0, CF_ENCRYPT, 0, len / t->cipher.du_bytes, plain, out), 0);
 	free(plain);
@@ -140,14 +139,12 @@ START_TEST(accepted_row__encrypts_to_the_kernels_ciphertext)
 	if (judge(_i, &t, &key, &err) != 0)
 		return;
 	size_t len = (size_t)t.sectors * CF_SECTOR_BYTES;
-	uint8_t *out = malloc(len), sum[32];
+	uint8_t *out = malloc(len);
+	char hex[65];
 	ck_assert(out != NULL);
 	crypt_plaintext(&t, key, out, len);
-	ck_assert(EVP_Q_digest(NULL, "SHA256", NULL, out, len, sum, NULL) == 1);
+	sha256_hex(out, len, hex);
 	free(out);
-	char hex[65];
-	for (size_t i = 0; i < 32; i++)
-		snprintf(hex + 2 * i, 3, "%02x", sum[i]);
 	ck_assert_msg(!strcmp(hex, tsv_field(&rows, (size_t)_i, SHA256)), "%s: %s", tsv_field(&rows, (size_t)_i, ROW), hex);
 }
 END_TEST
@@ -213,7 +210,8 @@ static const struct {
 	{"000 0064 crypt aes-xts-plain64 " KEY " 008 7:0 09", 64, 9, 8, 64, 512},
 	{"0 64 crypt aes-xts-plain64 " KEY " 0 /dev/disk/by\\ id/x 0", 64, 0, 0, 64, 512},
 	{"0 64 crypt aes-xts-plain64 " KEY " 18446744073709551615 7:0 0", 64, 0, UINT64_MAX, 64, 512},
-	{"0 18014398509481983 crypt aes-xts-plain64 " KEY " 0 7:0 18014398509481983", INT64_MAX / 512, INT64_MAX / 512, 0, 64, 512},
+	{"0 18014398509481983 crypt aes-xts-plain64 " KEY " 0 7:0 18014398509481983", INT64_MAX / 512, INT64_MAX / 512, 0,
+	 64, 512},
 	{"0 64 crypt cipher_null-ecb - 0 7:0 0", 64, 0, 0, 0, 512},
 	{"0 64 crypt aes-cbc-plain AbCd 0 7:0 0", 64, 0, 0, 2, 512},
 	{GOOD " 0", 64, 0, 0, 64, 512},
@@ -258,7 +256,7 @@ static const struct {
 	{"0 0 crypt aes-xts-plain64 " KEY " 0 7:0 0", -EINVAL, "LENGTH"},
 	{"0 +64 crypt aes-xts-plain64 " KEY " 0 7:0 0", -EINVAL, "LENGTH"},
 	{"0 18014398509481984 crypt aes-xts-plain64 " KEY " 0 7:0 0", -EINVAL, "LENGTH"},
-	
+
 	{"0 64 striped 7:0 0 x x 8", -EINVAL, "not one of a crypt target"},
 	{HEAD KEY " 18446744073709551616 7:0 0", -EINVAL, "wrap"},
 	{HEAD KEY " 0x10 7:0 0", -EINVAL, "IV_OFFSET"},
@@ -478,9 +476,5 @@ int main(void)
 	tcase_add_test(t, keyring__user_key_is_read);
 	tcase_add_test(t, keyring__missing_key_is_enokey);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "run.h"
+
 START_TEST(du_valid__only_powers_of_two_from_512_to_65536)
 {
 	size_t n = 0;
@@ -150,9 +152,5 @@ int main(void)
 	tcase_add_loop_test(t, parse_number__digits_only, 0, (int)CF_ARRAY_LEN(numbers));
 	tcase_add_loop_test(t, parse_size__as_cryptsetup_takes_it, 0, (int)CF_ARRAY_LEN(sizes));
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return test_run(s);
 }

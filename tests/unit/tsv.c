@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vectors.h"
+
 static void give_up(const char *path, size_t line, const char *why)
 {
 	fprintf(stderr, "%s:%zu: %s\n", path, line, why);
@@ -30,10 +32,9 @@ static void add_row(struct tsv *t, const char *path, size_t line_no, char *line)
 struct tsv tsv_load(const char *name, size_t n_fields)
 {
 	struct tsv t = {0, n_fields, NULL};
-	const char *srcdir = getenv("srcdir");
-	char path[4096];
-	snprintf(path, sizeof(path), "%s/tests/vectors/%s", srcdir ? srcdir : ".", name);
-	FILE *f = fopen(path, "r");
+	char below[256], path[4096];
+	snprintf(below, sizeof(below), "tests/vectors/%s", name);
+	FILE *f = fopen(source_path(below, path, sizeof(path)), "r");
 	if (!f)
 		give_up(path, 0, "cannot be opened");
 	char *line = NULL;
