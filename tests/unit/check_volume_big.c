@@ -176,8 +176,12 @@ START_TEST(punch__of_a_file_gives_the_space_back)
 	ck_assert_int_eq(cf_volume_read(v, w, data + 1, sizeof(data) - 2, TIB + 1), sizeof(data) - 2);
 	for (size_t i = 1; i < sizeof(data) - 1; i++)
 		ck_assert_uint_eq(data[i], 0);
-	ck_assert_int_eq(cf_volume_seek(v, 0, CF_SEEK_DATA), (int64_t)TIB); /* its first data unit was covered in part */
-	ck_assert_int_eq(cf_volume_seek(v, TIB, CF_SEEK_HOLE), (int64_t)TIB + 4096);
+	int64_t data_at = cf_volume_seek(v, 0, CF_SEEK_DATA), hole_at = cf_volume_seek(v, TIB, CF_SEEK_HOLE);
+	ck_assert_int_le(data_at,
+					 (int64_t)TIB); /* the first unit was covered in part; a block of the file may begin before */
+	ck_assert_int_ge(data_at, (int64_t)TIB - 65536);
+	ck_assert_int_gt(hole_at, (int64_t)TIB);
+	ck_assert_int_lt(hole_at, (int64_t)(TIB + sizeof(data)));
 }
 END_TEST
 
