@@ -28,8 +28,7 @@ static void put_flag(struct json_object *o, const char *name, bool flag)
 	json_object_object_add(o, name, json_object_new_boolean(flag));
 }
 
-/* dm-crypt's cipher string. What its short form cannot say is said in the kernel's own terms. */
-static void cipher_string(const struct cf_cipher_spec *c, char *out, size_t size)
+void cf_status_cipher(const struct cf_cipher_spec *c, char *out, size_t size)
 {
 	bool essiv = c->essiv_hash[0];
 	bool cts = strcmp(c->mode, "cts") == 0;
@@ -54,7 +53,7 @@ static void cipher_string(const struct cf_cipher_spec *c, char *out, size_t size
 static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
 {
 	char text[5 * CF_NAME_MAX];
-	cipher_string(c, text, sizeof(text));
+	cf_status_cipher(c, text, sizeof(text));
 	put_text(o, "cipher", text);
 	put_number(o, "key_bits", (uint64_t)c->key_bytes * 8);
 	put_number(o, "sector_size", c->du_bytes);
