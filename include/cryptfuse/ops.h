@@ -39,10 +39,6 @@ void cf_ops_fini(struct cf_ops *o);
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;
 
-/** cf_status_cipher - the cipher as dm-crypt writes it; what the short form cannot say as capi:…. cf_spec_parse_cipher
- * makes the same spec of it. */
-void cf_status_cipher(const struct cf_cipher_spec *c, char *out, size_t size);
-
 /** cf_status_json - the status as JSON text, owned by the caller (free); NULL: no memory. Never holds a key. Any
  * thread. */
 char *cf_status_json(const struct cf_ops *o);

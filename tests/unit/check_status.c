@@ -8,49 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cryptfuse/err.h"
 #include "cryptfuse/ops.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 #include "run.h"
-
-/* ---- the cipher string ---- */
-
-/* The second is what the first must come back as. */
-static const char *const ciphers[][2] = {
-	{"aes-xts-plain64", "aes-xts-plain64"},
-	{"aes", "aes-cbc-plain"},
-	{"aes-cbc-essiv:sha256", "aes-cbc-essiv:sha256"},
-	{"aes:64-cbc-lmk", "aes:64-cbc-lmk"},
-	{"aes:2-xts-plain64", "aes:2-xts-plain64"},
-	{"aes-ecb", "aes-ecb"},
-	{"cipher_null-ecb", "cipher_null-ecb"},
-	{"aes-lrw-benbi", "aes-lrw-benbi"},
-	{"xchacha12,aes-adiantum-plain64", "xchacha12,aes-adiantum-plain64"},
-	{"aes-xts-plain64:sha256", "aes-xts-plain64"},
-	{"capi:xts(aes)-plain64", "aes-xts-plain64"},
-	{"capi:ecb(aes)", "aes-ecb"},
-	{"capi:cts(cbc(aes))-plain64", "capi:cts(cbc(aes))-plain64"},
-	{"capi:essiv(cbc(aes),sha256)-plain64", "aes-cbc-essiv:sha256"},
-	{"capi:essiv(cbc(aes),sha256)-plain", "capi:essiv(cbc(aes),sha256)-plain"},
-};
-
-START_TEST(cipher__is_said_so_that_it_can_be_read_back)
-{
-	struct cf_cipher_spec spec = {0}, again = {0};
-	char text[256];
-	ck_assert_int_eq(cf_spec_parse_cipher(ciphers[_i][0], &spec, NULL), 0);
-	cf_status_cipher(&spec, text, sizeof(text));
-	ck_assert_str_eq(text, ciphers[_i][1]);
-	ck_assert_int_eq(cf_spec_parse_cipher(text, &again, NULL), 0);
-	ck_assert_str_eq(again.cipher, spec.cipher);
-	ck_assert_str_eq(again.mode, spec.mode);
-	ck_assert_str_eq(again.iv, spec.iv);
-	ck_assert_str_eq(again.essiv_hash, spec.essiv_hash);
-	ck_assert_uint_eq(again.keycount, spec.keycount);
-}
-END_TEST
-
-/* ---- the whole ---- */
 
 #define IMAGE_BYTES 65536u
 
@@ -181,10 +143,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("status");
-	TCase *t = tcase_create("cipher");
-	tcase_add_loop_test(t, cipher__is_said_so_that_it_can_be_read_back, 0, (int)CF_ARRAY_LEN(ciphers));
-	suite_add_tcase(s, t);
-	t = tcase_create("status");
+	TCase *t = tcase_create("status");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, status__says_what_is_open_and_how);
