@@ -222,8 +222,10 @@ static int parse_keycount(struct word text, uint32_t *out, struct cf_err *err)
 {
 	char digits[24];
 	uint64_t n;
+	for (; text.len > 1 && *text.at == '0'; text.len--)
+		text.at++;
 	if (text.len >= sizeof(digits))
-		return cf_fail(err, -EINVAL, "the cipher's key count is not a number that cryptfuse takes");
+		return cf_fail(err, -EINVAL, "the cipher's key count is far too large");
 	memcpy(digits, text.at, text.len);
 	digits[text.len] = '\0';
 	int rc = cf_units_parse_number(digits, UINT32_MAX, &n);
