@@ -43,12 +43,13 @@ for name in . .. a/b ../x; do refuse 1 '--name' open --name "$name" "${XTS[@]}" 
 refuse 1 '--name' open --name "$(printf 'x%.0s' {1..256})" "${XTS[@]}" "$IMG" "$M"
 for good in --help -? --version -V help; do
 	"$CRYPTFUSE" "$good" >"$S/out" 2>"$S/err" || fail "$good: exit $?"
-	[ -s "$S/out" ] && [ ! -s "$S/err" ] || fail "$good: not on stdout"
+	if [ ! -s "$S/out" ] || [ -s "$S/err" ]; then fail "$good: not on stdout"; fi
 done
 for command in open close status; do
 	"$CRYPTFUSE" $command -? >"$S/out" || fail "$command -?: exit $?"
 	grep -q '^Usage: cryptfuse '$command "$S/out" || fail "$command -?: no usage"
 done
+# shellcheck disable=SC2016
 assert_exit 1 'standard output' bash -c '"$0" --help >/dev/full' "$CRYPTFUSE"
 
 # ---- the mount point ----
@@ -65,7 +66,7 @@ mkdir -m 0555 "$S/locked"
 refuse 2 'not writable' open "${XTS[@]}" "$IMG" "$S/locked"
 for sticky in /var/tmp /dev/shm /tmp; do
 	case $S in "$sticky"/*) continue ;; esac
-	[ -k $sticky ] && [ ! -O $sticky ] || continue
+	if [ ! -k $sticky ] || [ -O $sticky ]; then continue; fi
 	refuse 2 'belongs to somebody else' open "${XTS[@]}" "$IMG" $sticky
 done
 refuse 4 'nothing is open' close "$M"
