@@ -21,6 +21,13 @@
 #include "cryptfuse/err.h"
 #include "run.h"
 
+/* gcc's sanitizers take mlock over, do nothing, and say that it worked. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MLOCK_IS_REAL 0
+#else
+#define MLOCK_IS_REAL 1
+#endif
+
 static struct cf_err err;
 
 static void setup(void)
@@ -242,12 +249,12 @@ static void vm_flags(const void *p, char flags[static 256])
 
 START_TEST(pages__are_locked_and_stay_out_of_dumps_and_children)
 {
-	static const char *const want[] = {" dd ", " lo ", " wf "};
+	static const char *const want[] = {" dd ", " wf ", " lo "};
 	char flags[257];
 	uint8_t *p = cf_secret_alloc(_i ? (size_t)1 << 20 : 1); /* the first step, and a later one */
 	if (!stats().locked)
 		return; /* RLIMIT_MEMLOCK is too small here; stats say so */
-	for (size_t i = 0; i < CF_ARRAY_LEN(want); i++) {
+	for (size_t i = 0; i < CF_ARRAY_LEN(want) - !MLOCK_IS_REAL; i++) {
 		vm_flags(p, flags);
 		ck_assert_msg(strstr(flags, want[i]) != NULL, "VmFlags:%s", flags);
 		vm_flags(p + (_i ? ((size_t)1 << 20) - 1 : 0), flags);
@@ -266,7 +273,7 @@ START_TEST(stats__say_when_memory_could_not_be_locked)
 	ck_assert_int_eq(cf_secret_init(&err), 0);
 	uint8_t *p = cf_secret_alloc(100);
 	ck_assert_ptr_nonnull(p);
-	ck_assert(!stats().locked);
+	ck_assert(!MLOCK_IS_REAL || !stats().locked);
 	cf_secret_fini();
 }
 END_TEST
