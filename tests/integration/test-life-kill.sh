@@ -23,7 +23,7 @@ for p in $(daemons_of "$M"); do
 	[ "$p" = "$pid" ] || kill -KILL "$p"
 done
 kill -KILL "$pid"
-wait_for 5 "the processes to die" test -z "$(daemons_of "$M")"
+wait_for 5 "the processes to die" unserved "$M"
 mounted "$M" || fail "without a helper somebody unmounted"
 rc=0
 "$CRYPTFUSE" open --table "$S/table" "$IMG" "$M" 2>"$S/open.err" </dev/null || rc=$?
@@ -72,13 +72,16 @@ wait $front || fail "--foreground: exit $?"
 assert_gone "$M"
 
 # ---- the parent dies at the prompt: so do daemon and helper ----
+prompting() { # parent, daemon and helper are there, and the parent has said which defaults it took
+	[ "$(daemons_of "$M" | wc -l)" -ge 3 ] && grep -q defaults "$S/prompt.err"
+}
 for signal in KILL TERM; do
 	rm -f "$S/fifo"
 	mkfifo "$S/fifo"
 	"$CRYPTFUSE" open -c aes-xts-plain64 "$IMG" "$M" 2>"$S/prompt.err" <"$S/fifo" &
 	front=$!
 	exec 8>"$S/fifo"
-	wait_for 5 "the daemon to be there" test "$(daemons_of "$M" | wc -l)" -ge 1
+	wait_for 5 "the daemon to be there" prompting
 	kill -$signal $front
 	wait $front 2>/dev/null && fail "open ended well after SIG$signal"
 	exec 8>&-
