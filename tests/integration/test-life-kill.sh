@@ -61,7 +61,7 @@ stop_hold
 close_vol "$M"
 cryptref -c xts -k "$KEY" -s 512 "$IMG" 299520 299520 1024 >"$S/piece"
 assert_eq "mapped before close" 'close keeps this' "$(fileop pread 480 16 "$S/piece")"
-assert_exit 4 'nothing is open' "$CRYPTFUSE" close "$M"
+assert_exit 4 'nothing is open at' "$CRYPTFUSE" close "$M"
 
 # ---- --foreground ends with the signal ----
 "$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
