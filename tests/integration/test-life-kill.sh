@@ -63,13 +63,21 @@ cryptref -c xts -k "$KEY" -s 512 "$IMG" 299520 299520 1024 >"$S/piece"
 assert_eq "mapped before close" 'close keeps this' "$(fileop pread 480 16 "$S/piece")"
 assert_exit 4 'nothing is open at' "$CRYPTFUSE" close "$M"
 
-# ---- --foreground ends with the signal ----
-"$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
-front=$!
-wait_for 10 "the foreground mount" test -e "$V"
-kill -INT $front
-wait $front || fail "--foreground: exit $?"
-assert_gone "$M"
+# ---- --foreground ends with the signal; one that comes before the parent waits for it kills the parent, and the daemon
+# follows. (A shell without job control starts background jobs deaf to SIGINT.) ----
+for signal in INT TERM HUP; do
+	env --default-signal=INT "$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
+	front=$!
+	wait_for 10 "the foreground mount" grep -q 'is open at' "$S/foreground.err"
+	printf %s "until SIG$signal" | fileop pwrite 2000 "$V" >/dev/null
+	kill -$signal $front
+	rc=0
+	wait $front || rc=$?
+	[ $rc = 0 ] || [ $rc = $((128 + $(kill -l $signal))) ] || fail "--foreground, SIG$signal: exit $rc"
+	wait_for 10 "the foreground daemon to end" gone "$M"
+	cryptref -c xts -k "$KEY" -s 512 "$IMG" 1536 1536 1024 >"$S/piece"
+	assert_eq "written before SIG$signal" "until SIG$signal" "$(fileop pread 464 $((9 + ${#signal})) "$S/piece")"
+done
 
 # ---- the parent dies at the prompt: so do daemon and helper ----
 prompting() { # parent, daemon and helper are there, and the parent has said which defaults it took
