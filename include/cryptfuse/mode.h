@@ -14,8 +14,7 @@
 struct cf_mode_key;
 
 #define CF_IV_MAX 32u                 /* bytes: adiantum's */
-#define CF_MODE_SCRATCH (16u * 1024u) /* bytes a pass works on: source, tweaks and result stay in the L1 and L2 cache \
-									   */
+#define CF_MODE_SCRATCH (16u * 1024u) /* bytes a pass works on: stays in the L1 and L2 cache */
 #define CF_BATCH_DU_MAX 128u          /* data units in one call of a mode */
 
 /** One call: @n_du data units through the mode under one key. */
