@@ -83,6 +83,24 @@ int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *
 	return r < 0 || !plan->cipher.key_bytes ? r : send_bytes(sock, key, plan->cipher.key_bytes);
 }
 
+/* The one descriptor that came with a message. Padding leaves room for a second: none that came may stay open. */
+static int take_fd(struct msghdr *msg, int *out)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return -EPROTO;
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		if (n == 1)
+			*out = fd;
+		else
+			close(fd);
+	}
+	return n == 1 ? 0 : -EPROTO;
+}
+
 static int recv_plan(int sock, struct cf_open_plan *plan, int *image_fd)
 {
 	union control control;
@@ -97,10 +115,9 @@ static int recv_plan(int sock, struct cf_open_plan *plan, int *image_fd)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	if (n == 0)
 		return -EPIPE;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
-		return -EPROTO;
-	memcpy(image_fd, CMSG_DATA(c), sizeof(int));
+	int r = take_fd(&msg, image_fd);
+	if (r < 0)
+		return r;
 	return (size_t)n == sizeof(*plan) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EPROTO;
 }
 

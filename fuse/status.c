@@ -7,11 +7,11 @@
 #include "cryptfuse/ops.h"
 
 #include <json.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cryptfuse/secret.h"
+#include "cryptfuse/spec.h"
 
 static void put_text(struct json_object *o, const char *name, const char *text)
 {
@@ -28,33 +28,10 @@ static void put_flag(struct json_object *o, const char *name, bool flag)
 	json_object_object_add(o, name, json_object_new_boolean(flag));
 }
 
-/* dm-crypt's cipher string. What its short form cannot say is said in the kernel's own terms. */
-static void cipher_string(const struct cf_cipher_spec *c, char *out, size_t size)
-{
-	bool essiv = c->essiv_hash[0];
-	bool cts = strcmp(c->mode, "cts") == 0;
-	char keycount[16] = "", inner[2 * CF_NAME_MAX + 16];
-	if (c->keycount > 1)
-		snprintf(keycount, sizeof(keycount), ":%u", c->keycount);
-	if (!cts && !(essiv && strcmp(c->iv, "plain64") != 0)) {
-		snprintf(out, size, "%s%s-%s%s%s%s%s", c->cipher, keycount, c->mode, c->iv[0] ? "-" : "",
-				 essiv ? "essiv" : c->iv, essiv ? ":" : "", c->essiv_hash);
-		return;
-	}
-	if (cts)
-		snprintf(inner, sizeof(inner), "cts(cbc(%s))", c->cipher);
-	else
-		snprintf(inner, sizeof(inner), "%s(%s)", c->mode, c->cipher);
-	if (essiv)
-		snprintf(out, size, "capi:essiv(%s,%s)-%s", inner, c->essiv_hash, c->iv);
-	else
-		snprintf(out, size, "capi:%s-%s", inner, c->iv);
-}
-
 static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
 {
-	char text[5 * CF_NAME_MAX];
-	cipher_string(c, text, sizeof(text));
+	char text[CF_SPEC_TEXT];
+	cf_spec_format_cipher(c, text, sizeof(text));
 	put_text(o, "cipher", text);
 	put_number(o, "key_bits", (uint64_t)c->key_bytes * 8);
 	put_number(o, "sector_size", c->du_bytes);

@@ -62,7 +62,7 @@ static const char *evp_name(const char *mode, const struct cf_block_cipher *bc, 
 	for (size_t i = 0; i < CF_ARRAY_LEN(evp_names); i++) {
 		const struct evp_name *e = &evp_names[i];
 		if (!strcmp(e->cipher, bc->name) && !strcmp(e->mode, mode) &&
-			(e->key_bytes == key_len || (e->key_bytes == 0 && cf_block_cipher_takes_key(bc, key_len))))
+			(e->key_bytes ? e->key_bytes == key_len : cf_block_cipher_takes_key(bc, key_len)))
 			return e->evp;
 	}
 	return NULL;

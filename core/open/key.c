@@ -2,27 +2,26 @@
 /* key.c - key material from a descriptor, and from a passphrase to a volume key.
  *
  * Every byte that was read or made sits in the secret arena, the skipped ones too, and nothing is read that was not
- * asked for: what follows a passphrase on standard input belongs to somebody else. Hashes come from libcrypto, in a
- * context of its own, so that neither openssl.cnf nor another part of the program decides what a key is. No state; any
- * thread. Source: cryptsetup's lib/crypt_plain.c and crypt_keyfile_device_read(). */
+ * asked for: what follows a passphrase on standard input belongs to somebody else. No state; any thread. Source:
+ * cryptsetup's lib/crypt_plain.c and crypt_keyfile_device_read(). */
 #include "config.h"
 
 #include "cryptfuse/key.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/provider.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "cryptfuse/cipher.h"
+#include "cryptfuse/digest.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/units.h"
 
 #define CHUNK ((size_t)4096)
+#define DIGEST_MIN 16u /* bytes: md5, the shortest */
 
 void cf_secret_buf_fini(struct cf_secret_buf *b)
 {
@@ -203,39 +202,6 @@ struct hash_spec {
 	bool cut;      /* a length was given */
 };
 
-/** A digest from a library context of its own. */
-struct digest {
-	OSSL_LIB_CTX *lib;
-	OSSL_PROVIDER *standard, *legacy;
-	EVP_MD *md;
-};
-
-static void digest_fini(struct digest *d)
-{
-	EVP_MD_free(d->md);
-	if (d->legacy)
-		OSSL_PROVIDER_unload(d->legacy);
-	if (d->standard)
-		OSSL_PROVIDER_unload(d->standard);
-	OSSL_LIB_CTX_free(d->lib);
-	*d = (struct digest){0};
-}
-
-/* libcrypto takes every name cryptsetup has for its hashes, in any case. */
-static int digest_init(struct digest *d, const char *name, struct cf_err *err)
-{
-	d->lib = OSSL_LIB_CTX_new();
-	d->standard = d->lib ? OSSL_PROVIDER_load(d->lib, "default") : NULL;
-	if (!d->standard)
-		return cf_fail(err, -ENOMEM, "cannot set up libcrypto's hashes");
-	d->legacy = OSSL_PROVIDER_load(d->lib, "legacy"); /* has whirlpool; missing on some systems */
-	d->md = EVP_MD_fetch(d->lib, name, NULL);
-	ERR_clear_error();
-	if (!d->md || EVP_MD_get_size(d->md) <= 0 || (EVP_MD_get_flags(d->md) & EVP_MD_FLAG_XOF))
-		return cf_fail(err, -EINVAL, "unknown hash '%s': sha256, sha512, sha1, ripemd160, whirlpool … are known", name);
-	return 0;
-}
-
 static int parse_hash(const char *text, size_t key_len, struct hash_spec *out, struct cf_err *err)
 {
 	const char *colon = strchr(text, ':');
@@ -259,41 +225,41 @@ static bool is_plain(const struct hash_spec *h)
 	return !strcmp(h->name, "plain");
 }
 
+static int check_digest(const char *name, struct cf_err *err)
+{
+	if (cf_digest_bytes(CF_DIGEST_CRYPTSETUP, name) > 0)
+		return 0;
+	return cf_fail(err, -EINVAL, "unknown hash '%s': sha256, sha512, sha1, ripemd160, whirlpool … are known", name);
+}
+
 int cf_key_hash_check(const char *hash, size_t key_len, struct cf_err *err)
 {
-	CF_CLEANUP(digest_fini) struct digest d = {0};
 	struct hash_spec h;
 	int rc = parse_hash(hash, key_len, &h, err);
-	return rc || is_plain(&h) ? rc : digest_init(&d, h.name, err);
+	return rc || is_plain(&h) ? rc : check_digest(h.name, err);
 }
 
-/* One round: as many "A" as rounds came before, then the passphrase. */
-static int digest_round(EVP_MD_CTX *ctx, const EVP_MD *md, size_t round, const struct cf_secret_buf *pass, uint8_t *out)
+/* The key is the digests of the rounds, one after the other; a round hashes as many "A" as rounds came before it, then
+ * the passphrase. */
+static int hash_rounds(const char *name, const struct cf_secret_buf *pass, uint8_t *key, size_t len, struct cf_err *err)
 {
-	if (EVP_DigestInit_ex2(ctx, md, NULL) != 1)
-		return -EIO;
-	for (size_t i = 0; i < round; i++)
-		if (EVP_DigestUpdate(ctx, "A", 1) != 1)
-			return -EIO;
-	if (pass->len && EVP_DigestUpdate(ctx, pass->data, pass->len) != 1)
-		return -EIO;
-	return EVP_DigestFinal_ex(ctx, out, NULL) == 1 ? 0 : -EIO;
-}
-
-static int hash_rounds(const struct digest *d, const struct cf_secret_buf *pass, uint8_t *out, size_t len,
-					   struct cf_err *err)
-{
-	CF_CLEANUP(cf_secret_freep) uint8_t *sum = cf_secret_alloc(EVP_MAX_MD_SIZE);
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	size_t step = (size_t)EVP_MD_get_size(d->md);
-	int rc = sum && ctx ? 0 : -ENOMEM;
-	for (size_t done = 0, round = 0; done < len && !rc; done += step, round++) {
-		rc = digest_round(ctx, d->md, round, pass, sum);
-		if (!rc)
-			memcpy(out + done, sum, len - done < step ? len - done : step);
+	char prefix[CF_KEY_MAX / DIGEST_MIN];
+	CF_CLEANUP(cf_secret_freep) uint8_t *sum = cf_secret_alloc(CF_DIGEST_MAX);
+	int rc = check_digest(name, err);
+	if (rc)
+		return rc;
+	if (!sum)
+		return cf_fail(err, -ENOMEM, "no memory to hash the passphrase");
+	memset(prefix, 'A', sizeof(prefix));
+	size_t step = (size_t)cf_digest_bytes(CF_DIGEST_CRYPTSETUP, name);
+	assert(step >= DIGEST_MIN && len <= CF_KEY_MAX);
+	for (size_t done = 0, round = 0; done < len; done += step, round++) {
+		rc = cf_digest(CF_DIGEST_CRYPTSETUP, name, prefix, round, pass->data, pass->len, sum);
+		if (rc)
+			return cf_fail(err, rc, "cannot hash the passphrase: %s", strerror(-rc));
+		memcpy(key + done, sum, len - done < step ? len - done : step);
 	}
-	EVP_MD_CTX_free(ctx);
-	return rc ? cf_fail(err, rc, "cannot hash the passphrase: %s", strerror(-rc)) : 0;
+	return 0;
 }
 
 /* "plain" takes any length and pads with zeros; "plain:32" wants its 32 bytes. */
@@ -309,14 +275,10 @@ static int copy_plain(const struct hash_spec *h, const struct cf_secret_buf *pas
 int cf_key_from_passphrase(const char *hash, const struct cf_secret_buf *pass, uint8_t *key, size_t key_len,
 						   struct cf_err *err)
 {
-	CF_CLEANUP(digest_fini) struct digest d = {0};
 	struct hash_spec h;
 	int rc = parse_hash(hash, key_len, &h, err);
 	if (rc)
 		return rc;
 	memset(key, 0, key_len);
-	if (is_plain(&h))
-		return copy_plain(&h, pass, key, err);
-	rc = digest_init(&d, h.name, err);
-	return rc ? rc : hash_rounds(&d, pass, key, h.len, err);
+	return is_plain(&h) ? copy_plain(&h, pass, key, err) : hash_rounds(h.name, pass, key, h.len, err);
 }

@@ -10,6 +10,7 @@
 #include "cryptfuse/spec.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cryptfuse/err.h"
@@ -221,8 +222,10 @@ static int parse_keycount(struct word text, uint32_t *out, struct cf_err *err)
 {
 	char digits[24];
 	uint64_t n;
+	for (; text.len > 1 && *text.at == '0'; text.len--)
+		text.at++;
 	if (text.len >= sizeof(digits))
-		return cf_fail(err, -EINVAL, "the cipher's key count is not a number that cryptfuse takes");
+		return cf_fail(err, -EINVAL, "the cipher's key count is far too large");
 	memcpy(digits, text.at, text.len);
 	digits[text.len] = '\0';
 	int rc = cf_units_parse_number(digits, UINT32_MAX, &n);
@@ -288,4 +291,27 @@ int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf
 	memcpy(out->essiv_hash, spec.essiv_hash, CF_NAME_MAX);
 	out->keycount = spec.keycount;
 	return 0;
+}
+
+/* What the short form cannot say is said in the kernel's own terms. */
+void cf_spec_format_cipher(const struct cf_cipher_spec *c, char *out, size_t size)
+{
+	bool essiv = c->essiv_hash[0];
+	bool cts = strcmp(c->mode, "cts") == 0;
+	char keycount[16] = "", inner[2 * CF_NAME_MAX + 16];
+	if (c->keycount > 1)
+		snprintf(keycount, sizeof(keycount), ":%u", c->keycount);
+	if (!cts && !(essiv && strcmp(c->iv, "plain64") != 0)) {
+		snprintf(out, size, "%s%s-%s%s%s%s%s", c->cipher, keycount, c->mode, c->iv[0] ? "-" : "",
+				 essiv ? "essiv" : c->iv, essiv ? ":" : "", c->essiv_hash);
+		return;
+	}
+	if (cts)
+		snprintf(inner, sizeof(inner), "cts(cbc(%s))", c->cipher);
+	else
+		snprintf(inner, sizeof(inner), "%s(%s)", c->mode, c->cipher);
+	if (essiv)
+		snprintf(out, size, "capi:essiv(%s,%s)-%s", inner, c->essiv_hash, c->iv);
+	else
+		snprintf(out, size, "capi:%s-%s", inner, c->iv);
 }

@@ -14,4 +14,10 @@
  */
 int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf_err *err) CF_MUST_CHECK;
 
+#define CF_SPEC_TEXT (5 * CF_NAME_MAX) /* bytes that any spec fits in as text, NUL included */
+
+/** cf_spec_format_cipher - the way back: a cipher string that cf_spec_parse_cipher reads as the same struct
+ * @size: at least CF_SPEC_TEXT. */
+void cf_spec_format_cipher(const struct cf_cipher_spec *c, char *out, size_t size);
+
 #endif

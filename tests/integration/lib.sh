@@ -47,23 +47,16 @@ trap 'exit 130' INT TERM
 S=$(mktemp -d "${TMPDIR:-/tmp}/cryptfuse-test.XXXXXXXX")
 export S
 
-# Processes with our scratch folder on their command line, but this script's own shells.
+# Processes with our scratch folder on their command line (the pattern goes by a file: it must not find grep itself).
 ours() {
-	local dir pid
-	for dir in /proc/[0-9]*; do
-		pid=${dir#/proc/}
-		case $pid in "$$" | "$BASHPID") continue ;; esac
-		if { tr '\0' ' ' <"$dir/cmdline"; } 2>/dev/null | grep -qF -- "$S"; then
-			echo "$pid"
-		fi
-	done
+	grep -lF -f <(echo "$S") /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 || :
 }
 
 # The same, of one mount point's daemon and helper only.
 daemons_of() {
 	local pid
 	for pid in $(ours); do
-		if { tr '\0' '\n' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -qxF -- "$1" &&
+		if grep -zqxF -f <(echo "$1") "/proc/$pid/cmdline" 2>/dev/null &&
 			grep -q '^cryptfuse' "/proc/$pid/comm" 2>/dev/null; then
 			echo "$pid"
 		fi
@@ -176,7 +169,8 @@ model() { "$CRYPTFUSE_TOOLS/model" "$@"; }
 
 # ---- waiting and comparing ----
 
-# wait_for SECONDS WHAT COMMAND…: until the command succeeds; never longer.
+# wait_for SECONDS WHAT COMMAND…: until the command succeeds; never longer. The command is run again and again, its
+# arguments are not expanded again.
 wait_for() {
 	local end=$((SECONDS + $1 + 1)) what=$2
 	shift 2
@@ -239,6 +233,7 @@ open_vol() {
 	timeout -k 5 60 "${AS[@]}" "$CRYPTFUSE" open "$@" "$mnt" >"$S/open.out" 2>"$S/open.err" ||
 		fail "open $*: exit $?: $(cat "$S/open.err")"
 	mounted "$mnt" || fail "open $* returned, but nothing is mounted on $mnt"
+	served "$mnt" || fail "the daemon of $mnt cannot be seen"
 }
 
 # Close, and hold the program to its word: nothing mounted, nothing running.
@@ -247,8 +242,16 @@ close_vol() { # MNT
 	assert_gone "$1"
 }
 
-gone() {
-	! mounted "$1" && [ -z "$(daemons_of "$1")" ]
+served() { # MNT
+	[ -n "$(daemons_of "$1")" ]
+}
+
+unserved() { # MNT
+	! served "$1"
+}
+
+gone() { # MNT
+	! mounted "$1" && unserved "$1"
 }
 
 assert_gone() { # MNT

@@ -23,7 +23,7 @@ for p in $(daemons_of "$M"); do
 	[ "$p" = "$pid" ] || kill -KILL "$p"
 done
 kill -KILL "$pid"
-wait_for 5 "the processes to die" test -z "$(daemons_of "$M")"
+wait_for 5 "the processes to die" unserved "$M"
 mounted "$M" || fail "without a helper somebody unmounted"
 rc=0
 "$CRYPTFUSE" open --table "$S/table" "$IMG" "$M" 2>"$S/open.err" </dev/null || rc=$?
@@ -61,24 +61,36 @@ stop_hold
 close_vol "$M"
 cryptref -c xts -k "$KEY" -s 512 "$IMG" 299520 299520 1024 >"$S/piece"
 assert_eq "mapped before close" 'close keeps this' "$(fileop pread 480 16 "$S/piece")"
-assert_exit 1 'not|no ' "$CRYPTFUSE" close "$M"
+assert_exit 4 'nothing is open at' "$CRYPTFUSE" close "$M"
 
-# ---- --foreground ends with the signal ----
-"$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
-front=$!
-wait_for 10 "the foreground mount" test -e "$V"
-kill -INT $front
-wait $front || fail "--foreground: exit $?"
-assert_gone "$M"
+# ---- --foreground ends with the signal; one that comes before the parent waits for it kills the parent, and the daemon
+# follows. (A shell without job control starts background jobs deaf to SIGINT.) ----
+for signal in INT TERM HUP; do
+	rm -f "$S/foreground.err" # the shell that empties it may be slower than the first look for the line
+	env --default-signal=INT "$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
+	front=$!
+	wait_for 10 "the foreground mount" grep -q 'is open at' "$S/foreground.err"
+	printf %s "until SIG$signal" | fileop pwrite 2000 "$V" >/dev/null
+	kill -$signal $front
+	rc=0
+	wait $front || rc=$?
+	[ $rc = 0 ] || [ $rc = $((128 + $(kill -l $signal))) ] || fail "--foreground, SIG$signal: exit $rc"
+	wait_for 10 "the foreground daemon to end" gone "$M"
+	cryptref -c xts -k "$KEY" -s 512 "$IMG" 1536 1536 1024 >"$S/piece"
+	assert_eq "written before SIG$signal" "until SIG$signal" "$(fileop pread 464 $((9 + ${#signal})) "$S/piece")"
+done
 
 # ---- the parent dies at the prompt: so do daemon and helper ----
+prompting() { # parent, daemon and helper are there, and the parent has said which defaults it took
+	[ "$(daemons_of "$M" | wc -l)" -ge 3 ] && grep -q defaults "$S/prompt.err"
+}
 for signal in KILL TERM; do
 	rm -f "$S/fifo"
 	mkfifo "$S/fifo"
 	"$CRYPTFUSE" open -c aes-xts-plain64 "$IMG" "$M" 2>"$S/prompt.err" <"$S/fifo" &
 	front=$!
 	exec 8>"$S/fifo"
-	wait_for 5 "the daemon to be there" test "$(daemons_of "$M" | wc -l)" -ge 1
+	wait_for 5 "the daemon to be there" prompting
 	kill -$signal $front
 	wait $front 2>/dev/null && fail "open ended well after SIG$signal"
 	exec 8>&-

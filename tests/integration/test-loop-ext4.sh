@@ -31,10 +31,14 @@ attach() {
 	mount -t ext4 -o "$1" "$LOOP" "$FS" || fail "mount"
 }
 
+detached() {
+	[ -z "$(losetup -nO BACK-FILE "$LOOP" 2>/dev/null)" ]
+}
+
 detach() {
 	umount "$FS" || fail "umount"
 	losetup -d "$LOOP" || fail "losetup -d"
-	wait_for 10 "$LOOP to let go" test -z "$(losetup -nO BACK-FILE "$LOOP" 2>/dev/null)"
+	wait_for 10 "$LOOP to let go" detached
 }
 
 fill() {

@@ -14,7 +14,7 @@ run_fio() {
 	local only=()
 	[ "$2" = write ] || only=(--verify_only)
 	fio --name=verify --filename="$M/volume" --numjobs=$JOBS --rw=randwrite --verify=crc32c --verify_fatal=1 \
-		--bsrange=64-200k --bs_unaligned=1 --size=$JOB_BYTES --offset=1021 --offset_increment=$((JOB_BYTES + 4099)) \
+		--bsrange=67-200k --bs_unaligned=1 --size=$JOB_BYTES --offset=1021 --offset_increment=$((JOB_BYTES + 4099)) \
 		--direct="$1" --ioengine=psync --randseed=4711 --allrandrepeat=1 --thread --group_reporting \
 		--minimal "${only[@]}" >"$S/fio.out" 2>"$S/fio.err" || fail "fio direct=$1 $2: exit $?: $(head -5 "$S/fio.err" "$S/fio.out")"
 	if grep -qi 'verify.*failed\|bad magic\|bad header' "$S/fio.out" "$S/fio.err"; then

@@ -1,13 +1,13 @@
 #!/bin/bash
 # needs: user
 # Random parallel writes, zeroing, syncs and reads against a model in memory, then the backing against the model; and
-# processes that share data units byte by byte. CRYPTFUSE_TEST_SECONDS: for each combination (default 0.7).
+# processes that share data units byte by byte. CRYPTFUSE_TEST_SECONDS: for each combination (default 0.4).
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
 
 M=$S/m V=$S/m/volume IMG=$S/img
 BYTES=$((3 * 1024 * 1024)) SECTORS=$((3 * 2048))
-T=${CRYPTFUSE_TEST_SECONDS:-0.7}
+T=${CRYPTFUSE_TEST_SECONDS:-0.4}
 
 for chain in xts cbc; do
 	key=$(random_hex 64)

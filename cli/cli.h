@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* cli.h - what a command is, and what commands share: words for a person, and calls that must not hang.
+ *
+ * A command is one file that ends in one const struct cli_command, listed in main.c. Single-threaded throughout: the
+ * daemon, which has threads, is another process. */
+#ifndef CRYPTFUSE_CLI_CLI_H
+#define CRYPTFUSE_CLI_CLI_H
+
+#include "options.h"
+
+struct cf_mount;
+
+struct cli_command {
+	const char *name;
+	const char *args; /* as in the synopsis: "IMAGE MOUNTPOINT" */
+	const char *about;
+	unsigned min_args, max_args;
+	const struct cli_group *groups;
+	/** 0, or -errno with the line for a person in @err; main prints it and exits with cf_err_exit_code. */
+	int (*run)(const struct cli_opts *o, struct cf_err *err);
+};
+
+extern const struct cli_command cli_open, cli_close, cli_status;
+
+/** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
+void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
+
+/** cli_printable - replace control characters in place: a name must not forge a line or move the cursor. */
+void cli_printable(char *text);
+
+/** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */
+void cli_format_bytes(uint64_t bytes, char *text, size_t text_size);
+
+/** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
+ * is no terminal. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries; -ETIMEDOUT; -EINTR. */
+int cli_passphrase(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err);
+
+/** cli_mountpoint_check - can a volume be shown there? Asked before any secret is
+ * @path, @image: as given. @out: set mountpoint, image and kind. Returns 0; -ENOENT; -EBUSY something of ours is open
+ * there, alive or dead; -ENOTEMPTY; -EPERM; -EINVAL. */
+int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_opts *out,
+						 struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_fuse_check - is FUSE usable by this user, with @share? -ENODEV, -ENOENT something is missing; -EPERM. */
+int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
+
+#define CLI_STATUS_MAX 65536u    /* bytes of status JSON, NUL included: what an xattr holds */
+#define CLI_STATUS_TIMEOUT_S 5u  /* a daemon that does not answer within it hangs */
+#define CLI_SYNC_TIMEOUT_S 600u  /* a slow disk may need minutes to take what is cached */
+#define CLI_ENDING_TIMEOUT_S 60u /* from unmount to the daemon's end */
+
+/** cli_find_mount - the cryptfuse mount at @path. 0; -ENOENT nothing is open there. Asks the daemon nothing. */
+int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_daemon_status - the status JSON of the mount at @mountpoint, read by a child that may hang
+ * @text: out. Returns 0; -ENOTCONN the daemon has died; -ETIMEDOUT; -EACCES another user's. */
+int cli_daemon_status(const char *mountpoint, char text[static CLI_STATUS_MAX]) CF_MUST_CHECK;
+
+/** cli_daemon_sync - fsync every file of the mount through the mount, in a child that may hang
+ * Returns 0; -EIO, -ENOSPC … what the image said; -ETIMEDOUT; -EACCES and the like: it could not be opened. */
+int cli_daemon_sync(const char *mountpoint) CF_MUST_CHECK;
+
+/** cli_now_ms - a clock that only goes forward, for deadlines. */
+int64_t cli_now_ms(void);
+
+/** cli_holders - who keeps @mountpoint busy: "/dev/loop0, 1234 (vim)"; "" when nobody can be seen. */
+void cli_holders(const char *mountpoint, char *text, size_t text_size);
+
+#endif

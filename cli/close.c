@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* close.c - cryptfuse close: flush, unmount, wait until the daemon has gone.
+ *
+ * Never touches a mount that may hang but through a child (guard.c). The daemon's pidfd is taken before the unmount, so
+ * that the wait cannot mistake another process for it. What the last sync said is what close returns (HAZARDS 15). */
+#include "config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <json.h>
+
+#include "cli.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/mounts.h"
+
+static const struct cli_group close_groups[] = {
+	{"Help", cli_help_options},
+	{NULL, NULL},
+};
+
+static void put_json(struct json_object **j)
+{
+	json_object_put(*j);
+	*j = NULL;
+}
+
+int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err)
+{
+	char abs[PATH_MAX];
+	int rc = cf_mounts_resolve(path, abs);
+	if (rc == 0)
+		rc = cf_mounts_find(abs, m);
+	if (rc < 0)
+		return cf_fail(err, rc, "%s: %s", path, strerror(-rc));
+	return rc ? 0 : cf_fail(err, -ENOENT, "nothing is open at %s", path);
+}
+
+/* The daemon's pidfd; -1 when it cannot be told (its end then cannot be waited for). */
+static int daemon_pidfd(const char *json)
+{
+	CF_CLEANUP(put_json) struct json_object *status = json_tokener_parse(json);
+	struct json_object *pid = NULL;
+	if (!json_object_object_get_ex(status, "pid", &pid))
+		return -1;
+	return (int)syscall(SYS_pidfd_open, json_object_get_int(pid), 0);
+}
+
+static int clean_up(const struct cf_mount *m, struct cf_err *err)
+{
+	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_DETACH);
+	if (rc && rc != -EINVAL) /* not mounted: its helper was faster */
+		return cf_fail(err, rc, "%s: the daemon has died, but its mount cannot be removed: %s", m->mountpoint,
+					   strerror(-rc));
+	cli_say("%s: the daemon had died; its mount has been removed", m->mountpoint);
+	return 0;
+}
+
+static int refuse_busy(const struct cf_mount *m, struct cf_err *err)
+{
+	char who[512];
+	cli_holders(m->mountpoint, who, sizeof(who));
+	return cf_fail(err, -EBUSY, "%s is busy: %s", m->mountpoint,
+				   *who ? who : "in use by somebody whom you may not see");
+}
+
+static int unmount(const struct cf_mount *m, struct cf_err *err)
+{
+	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_NORMAL);
+	if (rc == -EBUSY)
+		return refuse_busy(m, err);
+	if (rc == -EINVAL) /* not mounted any more: somebody else was faster */
+		return 0;
+	return rc ? cf_fail(err, rc, "%s cannot be unmounted: %s", m->mountpoint, strerror(-rc)) : 0;
+}
+
+static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int n;
+	do {
+		n = poll(&p, 1, (int)CLI_ENDING_TIMEOUT_S * 1000);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return 0;
+	return cf_fail(err, -ETIMEDOUT, "%s is unmounted, but its daemon has not ended within %u s", m->mountpoint,
+				   CLI_ENDING_TIMEOUT_S);
+}
+
+static int close_mount(const struct cf_mount *m, struct cf_err *err)
+{
+	char json[CLI_STATUS_MAX];
+	int rc = cli_daemon_status(m->mountpoint, json);
+	if (rc == -ENOTCONN)
+		return clean_up(m, err);
+	if (rc == -ETIMEDOUT)
+		return cf_fail(err, rc, "%s: the daemon does not answer within %u s; it may wait for a slow or lost disk",
+					   m->mountpoint, CLI_STATUS_TIMEOUT_S);
+	CF_CLEANUP(cf_close_fd) int pidfd = rc ? -1 : daemon_pidfd(json);
+	const int synced = cli_daemon_sync(m->mountpoint);
+	rc = unmount(m, err);
+	if (rc == 0 && pidfd >= 0)
+		rc = wait_end(pidfd, m, err);
+	if (rc == 0 && pidfd < 0)
+		cli_say("%s is unmounted; its daemon cannot be seen from here and may take a moment to end", m->mountpoint);
+	/* Another user's mount that root closes cannot be opened: the kernel's own flush at the unmount has to do. */
+	if (rc == 0 && synced && synced != -EACCES)
+		return cf_fail(err, -EIO, "%s is closed, but the last writes did not reach %s: %s", m->mountpoint, m->source,
+					   strerror(-synced));
+	return rc;
+}
+
+static int run_close(const struct cli_opts *o, struct cf_err *err)
+{
+	struct cf_mount m;
+	int rc = cli_find_mount(o->args[0], &m, err);
+	return rc ? rc : close_mount(&m, err);
+}
+
+const struct cli_command cli_close = {
+	.name = "close",
+	.args = "MOUNTPOINT",
+	.about = "Flush, unmount and wait until the daemon has gone; also cleans up after a crash",
+	.min_args = 1,
+	.max_args = 1,
+	.groups = close_groups,
+	.run = run_close,
+};

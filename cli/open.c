@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* open.c - cryptfuse open: show a decrypted volume as a file.
+ *
+ * The order is the point (HAZARDS 1): everything that can be refused without a secret, then the fork of the daemon,
+ * then the arena, the plan, the key, the mount, and a look inside through the mounted file. libcrypto and libblkid are
+ * not touched before the fork. After a failure the daemon is given up: nothing stays mounted or running. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/probe.h"
+#include "cryptfuse/secret.h"
+#include "cryptfuse/spec.h"
+
+static const struct cli_group open_groups[] = {
+	{"Volume", cli_volume_options},
+	{"Key", cli_key_options},
+	{"File", cli_mount_options},
+	{"General", cli_general_options},
+	{"Help", cli_help_options},
+	{"Accepted, without effect", cli_compat_options},
+	{NULL, NULL},
+};
+
+/* ---- what the line asks for, judged without touching anything secret ---- */
+
+static int check_type(const char *type, struct cf_err *err)
+{
+	static const char *const later[] = {"luks", "luks1", "luks2", "loopaes", "tcrypt", "bitlk", "fvault2"};
+	if (!strcmp(type, "plain"))
+		return 0;
+	for (size_t i = 0; i < CF_ARRAY_LEN(later); i++)
+		if (!strcmp(type, later[i]))
+			return cf_fail(err, -EINVAL, "--type %s: not yet: this version opens plain volumes", type);
+	return cf_fail(err, -EINVAL, "--type %s: no such type; this version opens plain volumes", type);
+}
+
+static int check_name(const char *name, struct cf_err *err)
+{
+	if (!strcmp(name, ".") || !strcmp(name, "..") || strchr(name, '/'))
+		return cf_fail(err, -EINVAL, "--name '%s': must be the name of a file, without '/'", name);
+	if (strlen(name) > NAME_MAX)
+		return cf_fail(err, -EINVAL, "--name: longer than %d bytes", NAME_MAX);
+	return 0;
+}
+
+static mode_t file_mode(const struct cli_opts *o)
+{
+	const mode_t writable = o->volume.access == CF_READ_ONLY ? 0222 : 0;
+	const mode_t asked = o->mode == CLI_MODE_DEFAULT ? 0600 : (mode_t)o->mode;
+	return asked & ~writable;
+}
+
+static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct cf_err *err)
+{
+	int rc = check_type(o->type, err);
+	if (rc || (rc = check_name(o->name, err)) || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) ||
+		(rc = cli_fuse_check(o->share, err)))
+		return rc;
+	snprintf(s->name, sizeof(s->name), "%s", o->name);
+	s->share = o->share;
+	s->mode = file_mode(o);
+	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
+	s->debug = (int)o->debug;
+	s->foreground = (int)(o->foreground || o->debug);
+	return 0;
+}
+
+/* ---- with the daemon waiting ---- */
+
+static void note(void *ctx, const char *text)
+{
+	const struct cli_opts *o = ctx;
+	if (!o->batch)
+		cli_say("%s", text);
+}
+
+/* This process holds passphrase and key for a while: no core dump, no debugger, and only the arena's memory. */
+static int guard_secrets(struct cf_err *err)
+{
+	const struct rlimit none = {0, 0};
+	if (setrlimit(RLIMIT_CORE, &none) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return cf_fail(err, -errno, "core dumps cannot be turned off: %s", strerror(errno));
+	return cf_secret_init(err);
+}
+
+static void free_key(uint8_t **key)
+{
+	cf_secret_freep(key);
+}
+
+static void say_plan(const struct cli_opts *o, const struct cf_open_plan *plan)
+{
+	const struct cf_cipher_spec *c = &plan->cipher;
+	if (o->verbose && !o->batch)
+		cli_say(
+			"%s: %llu bytes from byte %llu, data units of %u bytes, key of %u bits, IV offset %llu sectors, engine %s",
+			o->args[0], (unsigned long long)plan->bytes, (unsigned long long)plan->data_off, c->du_bytes,
+			c->key_bytes * 8, (unsigned long long)c->iv_offset, *plan->engine ? plan->engine : "auto");
+}
+
+/* Plan, key, hand-over. The key is wiped here, whatever comes. */
+static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_open_plan *plan, struct cf_err *err)
+{
+	const struct cf_open_ui ui = {.ctx = (void *)(uintptr_t)o, .note = note, .passphrase = cli_passphrase};
+	CF_CLEANUP(free_key) uint8_t *key = NULL;
+	CF_CLEANUP(cf_close_fd) int image = -1;
+	int rc = guard_secrets(err);
+	if (rc || (rc = cf_open_plan(&o->volume, &ui, plan, &image, &key, err)))
+		return rc;
+	say_plan(o, plan);
+	if (!o->volume.table_file && (rc = cf_open_key(&o->volume, plan, &ui, &key, err)))
+		return rc;
+	return cf_serve_start(daemon, plan, key, image, &ui, err);
+}
+
+/* ---- what is inside ---- */
+
+static void volume_path(const struct cf_serve_opts *s, char path[static PATH_MAX])
+{
+	const int n = s->kind == CF_MOUNT_FILE ? snprintf(path, PATH_MAX, "%s", s->mountpoint)
+										   : snprintf(path, PATH_MAX, "%s/%s", s->mountpoint, s->name);
+	if (n < 0 || n >= PATH_MAX)
+		path[0] = '\0';
+}
+
+/* A wrong passphrase opens as noise: what libblkid finds is the only sign that it was right. */
+static void say_content(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan)
+{
+	char path[PATH_MAX], found[256] = "", size[32], cipher[CF_SPEC_TEXT];
+	struct cf_err err = {0};
+	volume_path(s, path);
+	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	const int rc = fd < 0 ? -errno : cf_probe_fd(fd, found, sizeof(found), &err);
+	if (o->batch)
+		return;
+	cli_format_bytes(plan->bytes, size, sizeof(size));
+	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
+	cli_say("%s is open at %s: %s, %s%s%s%s", o->args[0], path, size, cipher,
+			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
+	if (rc == 0)
+		cli_say("nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
+	else if (rc < 0)
+		cli_say("could not look inside %s: %s", path, err.code ? err.text : strerror(-rc));
+}
+
+static int run_open(const struct cli_opts *given, struct cf_err *err)
+{
+	struct cli_opts o = *given;
+	struct cf_serve_opts s = {0};
+	struct cf_serve daemon = {.sock = -1};
+	struct cf_open_plan plan = {0};
+	o.volume.image = o.args[0];
+	int rc = plan_mount(&o, &s, err);
+	if (rc || (rc = cf_serve_fork(&daemon, &s, err)))
+		return rc;
+	rc = start(&o, &daemon, &plan, err);
+	cf_secret_fini();
+	if (rc) {
+		cf_serve_abandon(&daemon);
+		return rc;
+	}
+	say_content(&o, &s, &plan);
+	if (s.foreground && cf_serve_wait(&daemon) != 0)
+		return cf_fail(err, -EIO, "%s: the last writes did not reach the image", o.args[0]);
+	return 0;
+}
+
+const struct cli_command cli_open = {
+	.name = "open",
+	.args = "IMAGE MOUNTPOINT",
+	.about = "Show the decrypted volume as a file: MOUNTPOINT/volume, or MOUNTPOINT if it is a file",
+	.min_args = 2,
+	.max_args = 2,
+	.groups = open_groups,
+	.run = run_open,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* options.h - the options of every command, as data.
+ *
+ * A command lists groups of options; parsing, --help and the tests read the same rows, so they cannot drift apart.
+ * What several commands share (how a volume is described, where its key comes from) is one group that all of them
+ * list. A row names the field of struct cli_opts it sets. */
+#ifndef CRYPTFUSE_CLI_OPTIONS_H
+#define CRYPTFUSE_CLI_OPTIONS_H
+
+#include <sys/types.h>
+
+#include "cryptfuse/open.h"
+#include "cryptfuse/serve.h"
+
+struct cf_err;
+struct cli_command;
+
+#define CLI_ARGS_MAX 2
+#define CLI_OPTIONS_MAX 96 /* of one command, all groups together */
+#define CLI_MODE_DEFAULT UINT64_MAX
+
+/** What a command line said. Strings are borrowed from argv. */
+struct cli_opts {
+	struct cf_open_opts volume;
+	const char *type;
+	uint64_t timeout_s; /* 0: wait for ever */
+	uint64_t tries;
+	unsigned verify, batch, verbose;
+
+	const char *name;
+	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
+	enum cf_mount_share share;
+	uint64_t stop_timeout_s;
+	unsigned foreground, debug;
+
+	unsigned json;
+	unsigned help;
+
+	const char *args[CLI_ARGS_MAX];
+	unsigned n_args;
+};
+
+enum cli_kind {
+	CLI_SET,    /* no argument: the field becomes .value */
+	CLI_STRING, /* any text */
+	CLI_NUMBER, /* decimal digits, .min to .max */
+	CLI_SIZE,   /* bytes, or with a suffix */
+	CLI_OCTAL,  /* permission bits */
+	CLI_WORD,   /* one of .words */
+	CLI_NO_USE, /* accepted for the sake of cryptsetup's command lines, without effect */
+};
+
+struct cli_word {
+	const char *text;
+	unsigned value;
+};
+
+struct cli_option {
+	const char *name; /* long name; NULL ends a list */
+	char letter;      /* 0: none */
+	enum cli_kind kind;
+	const char *arg; /* what the argument is called in help; NULL: takes none */
+	const char *help;
+	size_t field_off;             /* in struct cli_opts */
+	size_t field_bytes;           /* 0: sets nothing */
+	uint64_t min, max;            /* CLI_NUMBER; max 0: no limit */
+	unsigned value;               /* CLI_SET */
+	const struct cli_word *words; /* CLI_WORD; ends with text NULL */
+};
+
+struct cli_group {
+	const char *title; /* NULL ends a list */
+	const struct cli_option *options;
+};
+
+/** The field of struct cli_opts that a row sets. */
+#define CLI_FIELD(f) .field_off = offsetof(struct cli_opts, f), .field_bytes = sizeof(((struct cli_opts *)NULL)->f)
+
+extern const struct cli_option cli_volume_options[];  /* which bytes, under which cipher */
+extern const struct cli_option cli_key_options[];     /* where the key comes from */
+extern const struct cli_option cli_mount_options[];   /* how the file is shown */
+extern const struct cli_option cli_compat_options[];  /* without effect here */
+extern const struct cli_option cli_general_options[]; /* -q, -v, --debug */
+extern const struct cli_option cli_help_options[];    /* every command has it */
+
+/** cli_options_parse - a command's arguments into @out, defaults filled in
+ * @argv: argv[0] is the command's name. An option given twice: the last counts; two different options for one field
+ * contradict each other. Returns 0; -EINVAL with a line that names the option and the text. With --help the number of
+ * arguments is not judged. */
+int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, struct cli_opts *out,
+					  struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_options_help - what `cryptfuse COMMAND --help` prints, to standard output. */
+void cli_options_help(const struct cli_command *cmd);
+
+#endif

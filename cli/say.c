@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* say.c - words for a person. Standard error only, one line a call, one write a line. */
+#include "config.h"
+
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cryptfuse/units.h"
+
+void cli_printable(char *text)
+{
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+}
+
+void cli_say(const char *fmt, ...)
+{
+	static const char prefix[] = "cryptfuse: ";
+	char line[2 * PATH_MAX];
+	size_t len = sizeof(prefix) - 1;
+	memcpy(line, prefix, sizeof(prefix));
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(line + len, sizeof(line) - len - 1, fmt, args);
+	va_end(args);
+	cli_printable(line);
+	len = strlen(line);
+	line[len++] = '\n';
+	/* Nobody is left to tell when standard error is gone. */
+	ssize_t n = write(STDERR_FILENO, line, len);
+	(void)n;
+}
+
+void cli_format_bytes(uint64_t bytes, char *text, size_t text_size)
+{
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	unsigned u = 0;
+	uint64_t whole = bytes, rest = 0;
+	while (whole >= 1024 && u + 1 < CF_ARRAY_LEN(units)) {
+		rest = whole % 1024;
+		whole /= 1024;
+		u++;
+	}
+	const uint64_t tenths = rest * 10 / 1024;
+	if (tenths)
+		snprintf(text, text_size, "%" PRIu64 ".%" PRIu64 " %s", whole, tenths, units[u]);
+	else
+		snprintf(text, text_size, "%" PRIu64 " %s", whole, units[u]);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* status.c - cryptfuse status: what is open, how, by which engine, counters.
+ *
+ * The list comes from mountinfo, the rest is the daemon's own JSON, which never contains a key. Data goes to standard
+ * output. A daemon that is dead or does not answer is listed as such and holds nobody up for longer than its time-out.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json.h>
+
+#include "cli.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/mounts.h"
+
+static const struct cli_option status_options[] = {
+	{.name = "json", .kind = CLI_SET, .help = "machine-readable", CLI_FIELD(json), .value = 1},
+	{.name = NULL},
+};
+
+static const struct cli_group status_groups[] = {
+	{"Output", status_options},
+	{"Help", cli_help_options},
+	{NULL, NULL},
+};
+
+#define JSON_STYLE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+
+static void put_json(struct json_object **j)
+{
+	json_object_put(*j);
+	*j = NULL;
+}
+
+/* What is wrong with a mount whose status could not be had. */
+static const char *trouble(int rc)
+{
+	switch (rc) {
+	case -ENOTCONN:
+		return "the daemon has died";
+	case -ETIMEDOUT:
+		return "the daemon does not answer";
+	case -EACCES:
+	case -EPERM:
+		return "belongs to another user";
+	case -EBADMSG:
+		return "the daemon's status is no JSON";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static int get_status(const char *mountpoint, struct json_object **out)
+{
+	char text[CLI_STATUS_MAX];
+	int rc = cli_daemon_status(mountpoint, text);
+	if (rc)
+		return rc;
+	struct json_object *j = json_tokener_parse(text);
+	if (!json_object_is_type(j, json_type_object)) {
+		json_object_put(j);
+		return -EBADMSG;
+	}
+	*out = j;
+	return 0;
+}
+
+/* ---- one mount ---- */
+
+static void print_value(const char *key, struct json_object *value)
+{
+	char line[PATH_MAX];
+	snprintf(line, sizeof(line), "%s: %s", key, json_object_get_string(value));
+	cli_printable(line);
+	puts(line);
+}
+
+/* "key: value" lines; what is nested as "outer.inner: value". */
+static void print_readable(const char *prefix, struct json_object *j)
+{
+	struct json_object_iterator it = json_object_iter_begin(j), end = json_object_iter_end(j);
+	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+		char key[256];
+		struct json_object *value = json_object_iter_peek_value(&it);
+		snprintf(key, sizeof(key), "%s%s%s", prefix, *prefix ? "." : "", json_object_iter_peek_name(&it));
+		if (json_object_is_type(value, json_type_object))
+			print_readable(key, value);
+		else
+			print_value(key, value);
+	}
+}
+
+static int print_one(const char *path, unsigned json, struct cf_err *err)
+{
+	CF_CLEANUP(put_json) struct json_object *j = NULL;
+	struct cf_mount m;
+	int rc = cli_find_mount(path, &m, err);
+	if (rc)
+		return rc;
+	rc = get_status(m.mountpoint, &j);
+	if (rc == -ENOTCONN)
+		return cf_fail(err, -ENODEV, "%s: %s; clean up with 'cryptfuse close %s'", m.mountpoint, trouble(rc),
+					   m.mountpoint);
+	if (rc)
+		return cf_fail(err, rc, "%s: %s", m.mountpoint, trouble(rc));
+	if (json)
+		puts(json_object_to_json_string_ext(j, JSON_STYLE));
+	else
+		print_readable("", j);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static int list_line(void *ctx, const struct cf_mount *m)
+{
+	(void)ctx;
+	CF_CLEANUP(put_json) struct json_object *j = NULL;
+	char line[2 * PATH_MAX + 64];
+	const int rc = get_status(m->mountpoint, &j);
+	snprintf(line, sizeof(line), "%s: %s%s%s%s", m->mountpoint, m->source, rc ? " (" : "", rc ? trouble(rc) : "",
+			 rc ? ")" : "");
+	cli_printable(line);
+	puts(line);
+	return 0;
+}
+
+static int list_json(void *ctx, const struct cf_mount *m)
+{
+	struct json_object *entry = json_object_new_object(), *j = NULL;
+	const int rc = get_status(m->mountpoint, &j);
+	json_object_object_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
+	json_object_object_add(entry, "image", json_object_new_string(m->source));
+	if (rc)
+		json_object_object_add(entry, "error", json_object_new_string(trouble(rc)));
+	else
+		json_object_object_add(entry, "status", j);
+	json_object_array_add(ctx, entry);
+	return 0;
+}
+
+static int print_all(unsigned json, struct cf_err *err)
+{
+	CF_CLEANUP(put_json) struct json_object *list = json_object_new_array();
+	int rc = cf_mounts_each(json ? list_json : list_line, list);
+	if (rc < 0)
+		return cf_fail(err, rc, "the list of mounts cannot be read: %s", strerror(-rc));
+	if (json)
+		puts(json_object_to_json_string_ext(list, JSON_STYLE));
+	return 0;
+}
+
+static int run_status(const struct cli_opts *o, struct cf_err *err)
+{
+	return o->n_args ? print_one(o->args[0], o->json, err) : print_all(o->json, err);
+}
+
+const struct cli_command cli_status = {
+	.name = "status",
+	.args = "[MOUNTPOINT]",
+	.about = "Tell what is open, how, by which engine, and counters",
+	.min_args = 0,
+	.max_args = 1,
+	.groups = status_groups,
+	.run = run_status,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* check_engine.c - the one suite that every engine passes: for each cipher and key length it says it has, many blocks
+ * are what single blocks are, decryption undoes encryption, sources stay intact, any key is taken, workers do not
+ * disturb each other. Known answers are in the self-test and in the vectors. */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cryptfuse/engine.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
+#include "run.h"
+
+static const char *const ciphers[] = {"aes",      "camellia", "serpent",  "twofish",    "cast6",
+									  "blowfish", "cast5",    "des3_ede", "cipher_null"};
+
+#define N_BLOCKS 259u
+#define N_BYTES (N_BLOCKS * CF_BLOCK_MAX)
+
+/* Call @fn for every engine, cipher and key length there is; returns how many. */
+typedef void for_one(const struct cf_engine *e, const struct cf_block_cipher *bc, size_t key_len);
+
+static unsigned for_all(for_one *fn)
+{
+	unsigned n = 0;
+	for (size_t e = 0; cf_engines[e]; e++) {
+		if (cf_engines[e]->probe(NULL) != 0)
+			continue;
+		for (size_t c = 0; c < CF_ARRAY_LEN(ciphers); c++) {
+			const struct cf_block_cipher *bc = cf_block_cipher_find(ciphers[c]);
+			ck_assert_ptr_nonnull(bc);
+			for (size_t key_len = 0; key_len <= 64; key_len++)
+				if (cf_engines[e]->has(bc, key_len)) {
+					fn(cf_engines[e], bc, key_len);
+					n++;
+				}
+		}
+	}
+	return n;
+}
+
+static void fill(uint8_t *buf, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		buf[i] = (uint8_t)((i * 2654435761u + seed * 40503u) >> 11);
+}
+
+static struct cf_engine_key *new_key(const struct cf_engine *e, const struct cf_block_cipher *bc, const uint8_t *key,
+									 size_t len, unsigned workers)
+{
+	struct cf_engine_key *k = NULL;
+	ck_assert_msg(e->key_new(&k, bc, key, len, workers) == 0, "%s: %s with %zu bytes", e->name, bc->name, len);
+	ck_assert_ptr_nonnull(k);
+	return k;
+}
+
+static void check_blocks(const struct cf_engine *e, const struct cf_block_cipher *bc, size_t key_len)
+{
+	uint8_t key[64], src[N_BYTES], copy[N_BYTES], many[N_BYTES], one[N_BYTES];
+	size_t len = N_BLOCKS * bc->block_bytes;
+	fill(key, sizeof(key), (unsigned)key_len);
+	fill(src, len, 7);
+	memcpy(copy, src, len);
+	ck_assert(cf_block_cipher_takes_key(bc, key_len));
+	struct cf_engine_key *k = new_key(e, bc, key, key_len, 1);
+	for (enum cf_dir dir = CF_ENCRYPT; dir <= CF_DECRYPT; dir++) {
+		ck_assert_int_eq(e->crypt(k, 0, dir, src, many, N_BLOCKS), 0);
+		for (size_t i = 0; i < N_BLOCKS; i++)
+			ck_assert_int_eq(e->crypt(k, 0, dir, src + i * bc->block_bytes, one + i * bc->block_bytes, 1), 0);
+		ck_assert_msg(!memcmp(many, one, len), "%s %s %zu: many blocks differ from single ones", e->name, bc->name,
+					  key_len);
+		ck_assert_int_eq(e->crypt(k, 0, dir == CF_ENCRYPT ? CF_DECRYPT : CF_ENCRYPT, many, one, N_BLOCKS), 0);
+		ck_assert_msg(!memcmp(one, src, len), "%s %s %zu: does not come back", e->name, bc->name, key_len);
+		ck_assert(!memcmp(src, copy, len));
+	}
+	e->key_free(&k);
+	ck_assert_ptr_null(k);
+}
+
+START_TEST(blocks__many_equal_single_and_come_back)
+{
+	unsigned n = for_all(check_blocks);
+	printf("%u engine x cipher x key length combinations\n", n);
+	/* libcrypto: aes 3, camellia 3, blowfish 53, cast5 12, des3_ede 1; null: 1 */
+	ck_assert_uint_ge(n, 73);
+}
+END_TEST
+
+/* dm-crypt takes any key: zeros, and keys that libraries call weak (HAZARDS 24). */
+static void check_weak(const struct cf_engine *e, const struct cf_block_cipher *bc, size_t key_len)
+{
+	static const uint8_t bytes[] = {0x00, 0x01, 0xfe, 0xff};
+	uint8_t key[64];
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		memset(key, bytes[i], sizeof(key));
+		struct cf_engine_key *k = new_key(e, bc, key, key_len, 1);
+		e->key_free(&k);
+	}
+}
+
+START_TEST(keys__weak_ones_are_taken)
+{
+	for_all(check_weak);
+}
+END_TEST
+
+START_TEST(keys__wrong_lengths_are_not_had)
+{
+	static const struct {
+		const char *cipher;
+		size_t len;
+	} wrong[] = {{"aes", 15},     {"aes", 20},      {"aes", 64},  {"camellia", 0}, {"des3_ede", 16},
+				 {"blowfish", 3}, {"blowfish", 57}, {"cast5", 4}, {"cast5", 17}};
+	for (size_t i = 0; i < CF_ARRAY_LEN(wrong); i++)
+		for (size_t e = 0; cf_engines[e]; e++)
+			ck_assert(!cf_engines[e]->has(cf_block_cipher_find(wrong[i].cipher), wrong[i].len));
+}
+END_TEST
+
+/* ---- workers ---- */
+
+struct job {
+	const struct cf_engine *e;
+	struct cf_engine_key *k;
+	struct cf_engine_mode *m;
+	unsigned worker;
+	const uint8_t *src, *want[2];
+	int bad;
+};
+
+static void *work(void *arg)
+{
+	struct job *j = arg;
+	uint8_t dst[4096];
+	static const uint8_t ivs[8 * 16];
+	for (unsigned round = 0; round < 400; round++) {
+		enum cf_dir dir = (round + j->worker) & 1 ? CF_DECRYPT : CF_ENCRYPT;
+		struct cf_engine_batch b = {.dir = dir, .src = j->src, .dst = dst, .ivs = ivs, .n_du = 8, .du_bytes = 512};
+		int rc = j->m ? j->e->mode_crypt(j->m, j->worker, &b) : j->e->crypt(j->k, j->worker, dir, j->src, dst, 256);
+		j->bad |= rc != 0 || memcmp(dst, j->want[dir], sizeof(dst)) != 0;
+	}
+	return NULL;
+}
+
+static void run_workers(struct job *jobs, unsigned n)
+{
+	pthread_t t[4];
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, work, &jobs[i]), 0);
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(t[i], NULL);
+		ck_assert_msg(!jobs[i].bad, "worker %u", i);
+	}
+}
+
+START_TEST(workers__do_not_disturb_each_other)
+{
+	static uint8_t src[4096], want[2][4096];
+	uint8_t key[64];
+	const struct cf_block_cipher *aes = cf_block_cipher_find("aes");
+	fill(key, sizeof(key), 3);
+	fill(src, sizeof(src), 4);
+	for (size_t i = 0; cf_engines[i]; i++) {
+		const struct cf_engine *e = cf_engines[i];
+		static const uint8_t ivs[8 * 16];
+		if (e->probe(NULL) != 0 || !e->has(aes, 32))
+			continue;
+		struct job jobs[4] = {0};
+		struct cf_engine_key *k = new_key(e, aes, key, 32, 4);
+		struct cf_engine_mode *m = NULL;
+		for (enum cf_dir d = CF_ENCRYPT; d <= CF_DECRYPT; d++)
+			ck_assert_int_eq(e->crypt(k, 0, d, src, want[d], 256), 0);
+		for (unsigned w = 0; w < 4; w++)
+			jobs[w] = (struct job){.e = e, .k = k, .worker = w, .src = src, .want = {want[0], want[1]}};
+		run_workers(jobs, 4);
+		if (e->mode_has && e->mode_has("xts", aes, 64)) {
+			ck_assert_int_eq(e->mode_new(&m, "xts", aes, key, 64, 4), 0);
+			for (enum cf_dir d = CF_ENCRYPT; d <= CF_DECRYPT; d++) {
+				struct cf_engine_batch b = {
+					.dir = d, .src = src, .dst = want[d], .ivs = ivs, .n_du = 8, .du_bytes = 512};
+				ck_assert_int_eq(e->mode_crypt(m, 0, &b), 0);
+			}
+			for (unsigned w = 0; w < 4; w++)
+				jobs[w].m = m;
+			run_workers(jobs, 4);
+			e->mode_free(&m);
+			ck_assert_ptr_null(m);
+		}
+		e->key_free(&k);
+	}
+}
+END_TEST
+
+START_TEST(crypt__allocates_nothing)
+{
+	static uint8_t src[4096], dst[4096], ivs[8 * 16];
+	struct cf_engine_mode *m = NULL;
+	uint8_t key[64];
+	const struct cf_engine *e = NULL;
+	const struct cf_block_cipher *aes = cf_block_cipher_find("aes");
+	struct cf_secret_stats before, after;
+	fill(key, sizeof(key), 5);
+	ck_assert_int_eq(cf_engine_find("openssl", &e, NULL), 0);
+	struct cf_engine_key *k = new_key(e, aes, key, 32, 1);
+	ck_assert_int_eq(e->mode_new(&m, "xts", aes, key, 64, 1), 0);
+	cf_secret_stats(&before);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct cf_engine_batch b = {
+			.dir = i & 1 ? CF_DECRYPT : CF_ENCRYPT, .src = src, .dst = dst, .ivs = ivs, .n_du = 8, .du_bytes = 512};
+		ck_assert_int_eq(e->crypt(k, 0, b.dir, src, dst, 256), 0);
+		ck_assert_int_eq(e->mode_crypt(m, 0, &b), 0);
+	}
+	cf_secret_stats(&after);
+	ck_assert_uint_eq(before.n_alloc, after.n_alloc);
+	e->mode_free(&m);
+	e->key_free(&k);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("engine");
+	TCase *tc = tcase_create("every engine");
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, blocks__many_equal_single_and_come_back);
+	tcase_add_test(tc, keys__weak_ones_are_taken);
+	tcase_add_test(tc, keys__wrong_lengths_are_not_had);
+	tcase_add_test(tc, workers__do_not_disturb_each_other);
+	tcase_add_test(tc, crypt__allocates_nothing);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	struct cf_err err = {0};
+	setenv("CK_FORK", "no", 0);
+	if (cf_secret_init(&err) != 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return 99;
+	}
+	return test_run(suite());
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* check_ipc.c - what passes between parent and daemon, and what each sees when the other is gone or talks nonsense. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cryptfuse/ipc.h"
+#include "cryptfuse/secret.h"
+#include "run.h"
+
+static int pair[2];
+static int image = -1;
+
+static void setup(void)
+{
+	ck_assert_int_eq(cf_secret_init(NULL), 0);
+	ck_assert_int_eq(cf_ipc_pair(pair), 0);
+	image = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(image, 0);
+}
+
+static void teardown(void)
+{
+	cf_close_fd(&pair[0]);
+	cf_close_fd(&pair[1]);
+	cf_close_fd(&image);
+}
+
+static struct cf_open_plan make_plan(uint32_t key_bytes)
+{
+	struct cf_open_plan p = {.data_off = UINT64_C(1) << 40, .bytes = 4096, .n_workers = 4, .access = CF_READ_WRITE};
+	strcpy(p.cipher.cipher, "aes");
+	strcpy(p.cipher.mode, "xts");
+	strcpy(p.cipher.iv, "plain64");
+	p.cipher.key_bytes = key_bytes;
+	p.cipher.du_bytes = 4096;
+	return p;
+}
+
+static const uint32_t key_sizes[] = {0, 1, 32, 64, CF_KEY_MAX};
+
+START_TEST(order__arrives_whole_with_key_and_descriptor)
+{
+	uint8_t key[CF_KEY_MAX], *got = NULL;
+	struct cf_open_plan sent = make_plan(key_sizes[_i]), plan;
+	struct stat a, b;
+	int fd = -1;
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i * 7 + (i >> 8));
+	ck_assert_int_eq(cf_ipc_send_order(pair[0], &sent, key_sizes[_i] ? key : NULL, image), 0);
+	ck_assert_int_eq(cf_ipc_recv_order(pair[1], &plan, &got, &fd), 0);
+	ck_assert_mem_eq(&plan, &sent, sizeof(plan));
+	if (key_sizes[_i])
+		ck_assert_mem_eq(got, key, key_sizes[_i]);
+	ck_assert_int_eq(got != NULL, key_sizes[_i] > 0);
+	ck_assert_int_eq(got && !cf_secret_contains(got), 0);
+	ck_assert_int_ne(fd, image);
+	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fstat(fd, &a) | fstat(image, &b), 0);
+	ck_assert_uint_eq(a.st_rdev, b.st_rdev);
+	cf_secret_free(got);
+	close(fd);
+}
+END_TEST
+
+static int recv_fails(void)
+{
+	struct cf_open_plan plan;
+	uint8_t *key = NULL;
+	int fd = -1;
+	int r = cf_ipc_recv_order(pair[1], &plan, &key, &fd);
+	ck_assert_int_lt(r, 0);
+	ck_assert_ptr_null(key);
+	ck_assert_int_eq(fd, -1);
+	return r;
+}
+
+/* The next descriptor that would be given out: the same before and after means that none was leaked. */
+static int next_fd(void)
+{
+	int fd = dup(image);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	return fd;
+}
+
+/* A message with @n descriptors (0 to 2), as a broken sender would make it. */
+static void send_raw(const void *data, size_t len, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	int fds[2] = {image, image};
+	struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (n) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	ck_assert_int_eq(sendmsg(pair[0], &msg, 0), (ssize_t)len);
+}
+
+START_TEST(order__parent_gone_before_it)
+{
+	cf_close_fd(&pair[0]);
+	ck_assert_int_eq(recv_fails(), -EPIPE);
+}
+END_TEST
+
+START_TEST(order__parent_gone_before_the_key)
+{
+	struct cf_open_plan plan = make_plan(64);
+	send_raw(&plan, sizeof(plan), 1);
+	cf_close_fd(&pair[0]);
+	int before = next_fd();
+	ck_assert_int_eq(recv_fails(), -EPIPE);
+	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+static const size_t wrong_key_sizes[] = {1, 63, 65, 128};
+
+START_TEST(order__with_a_key_of_another_size_is_refused)
+{
+	struct cf_open_plan plan = make_plan(64);
+	uint8_t key[128] = {0};
+	int before = next_fd();
+	send_raw(&plan, sizeof(plan), 1);
+	ck_assert_int_eq(send(pair[0], key, wrong_key_sizes[_i], 0), (ssize_t)wrong_key_sizes[_i]);
+	ck_assert_int_eq(recv_fails(), -EPROTO);
+	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+static const unsigned wrong_fd_counts[] = {0, 2};
+
+START_TEST(order__with_another_number_of_descriptors_is_refused)
+{
+	struct cf_open_plan plan = make_plan(0);
+	int before = next_fd();
+	send_raw(&plan, sizeof(plan), wrong_fd_counts[_i]);
+	ck_assert_int_eq(recv_fails(), -EPROTO);
+	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+START_TEST(order__of_another_size_is_refused)
+{
+	uint8_t data[sizeof(struct cf_open_plan) + 1] = {0};
+	int before = next_fd();
+	send_raw(data, _i ? sizeof(data) : sizeof(data) - 2, 1);
+	ck_assert_int_eq(recv_fails(), -EPROTO);
+	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, N_INSANE };
+
+START_TEST(order__with_impossible_numbers_is_refused)
+{
+	struct cf_open_plan plan = make_plan(0);
+	int before = next_fd();
+	if (_i == NO_NUL)
+		memset(plan.cipher.mode, 'x', sizeof(plan.cipher.mode));
+	if (_i == HUGE_KEY)
+		plan.cipher.key_bytes = CF_KEY_MAX + 1;
+	if (_i == NO_WORKER)
+		plan.n_workers = 0;
+	if (_i == MANY_WORKERS)
+		plan.n_workers = CF_WORKERS_MAX + 1;
+	send_raw(&plan, sizeof(plan), 1);
+	ck_assert_int_eq(recv_fails(), -EPROTO);
+	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+START_TEST(order__daemon_gone)
+{
+	struct cf_open_plan plan = make_plan(0);
+	cf_close_fd(&pair[1]);
+	ck_assert_int_eq(cf_ipc_send_order(pair[0], &plan, NULL, image), -EPIPE);
+}
+END_TEST
+
+/* ---- answers ---- */
+
+START_TEST(answers__arrive_in_order)
+{
+	struct cf_ipc_answer a;
+	ck_assert_int_eq(cf_ipc_answer(pair[1], CF_IPC_NOTE, 0, "first"), 0);
+	ck_assert_int_eq(cf_ipc_answer(pair[1], CF_IPC_ERROR, -EBUSY, "second"), 0);
+	ck_assert_int_eq(cf_ipc_answer(pair[1], CF_IPC_READY, 0, NULL), 0);
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), 0);
+	ck_assert_int_eq(a.kind, CF_IPC_NOTE);
+	ck_assert_str_eq(a.text, "first");
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), 0);
+	ck_assert_int_eq(a.kind, CF_IPC_ERROR);
+	ck_assert_int_eq(a.code, -EBUSY);
+	ck_assert_str_eq(a.text, "second");
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), 0);
+	ck_assert_int_eq(a.kind, CF_IPC_READY);
+	ck_assert_str_eq(a.text, "");
+}
+END_TEST
+
+START_TEST(answer__too_long_is_cut)
+{
+	char text[2 * CF_ERR_TEXT];
+	struct cf_ipc_answer a;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	ck_assert_int_eq(cf_ipc_answer(pair[1], CF_IPC_NOTE, 0, text), 0);
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), 0);
+	ck_assert_uint_eq(strlen(a.text), CF_ERR_TEXT - 1);
+}
+END_TEST
+
+START_TEST(answer__without_an_end_is_refused)
+{
+	struct cf_ipc_answer a;
+	memset(&a, 'x', sizeof(a));
+	ck_assert_int_eq(send(pair[1], &a, sizeof(a), 0), (ssize_t)sizeof(a));
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), -EPROTO);
+}
+END_TEST
+
+START_TEST(answer__other_side_gone)
+{
+	struct cf_ipc_answer a;
+	cf_close_fd(&pair[1]);
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), -EPIPE);
+	ck_assert_int_eq(cf_ipc_answer(pair[0], CF_IPC_READY, 0, NULL), -EPIPE);
+}
+END_TEST
+
+/* ---- descriptors of a new process ---- */
+
+START_TEST(keep_only__leaves_standard_descriptors_and_one)
+{
+	int other = fcntl(image, F_DUPFD, 100);
+	ck_assert_int_ge(other, 100);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int kept = pair[1];
+		int r = cf_ipc_keep_only(&kept);
+		_exit(!(r == 0 && kept == 3 && fcntl(3, F_GETFD) == FD_CLOEXEC && fcntl(other, F_GETFD) < 0 &&
+				fcntl(4, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0 && cf_ipc_answer(kept, CF_IPC_READY, 0, NULL) == 0));
+	}
+	struct cf_ipc_answer a;
+	int status = -1;
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(cf_ipc_recv_answer(pair[0], &a), 0);
+	close(other);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("ipc");
+	TCase *t = tcase_create("ipc");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, order__arrives_whole_with_key_and_descriptor, 0, (int)CF_ARRAY_LEN(key_sizes));
+	tcase_add_test(t, order__parent_gone_before_it);
+	tcase_add_test(t, order__parent_gone_before_the_key);
+	tcase_add_loop_test(t, order__with_a_key_of_another_size_is_refused, 0, (int)CF_ARRAY_LEN(wrong_key_sizes));
+	tcase_add_loop_test(t, order__with_another_number_of_descriptors_is_refused, 0, (int)CF_ARRAY_LEN(wrong_fd_counts));
+	tcase_add_loop_test(t, order__of_another_size_is_refused, 0, 2);
+	tcase_add_loop_test(t, order__with_impossible_numbers_is_refused, 0, N_INSANE);
+	tcase_add_test(t, order__daemon_gone);
+	tcase_add_test(t, answers__arrive_in_order);
+	tcase_add_test(t, answer__too_long_is_cut);
+	tcase_add_test(t, answer__without_an_end_is_refused);
+	tcase_add_test(t, answer__other_side_gone);
+	tcase_add_test(t, keep_only__leaves_standard_descriptors_and_one);
+	suite_add_tcase(s, t);
+	return test_run(s);
+}
