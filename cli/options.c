@@ -108,7 +108,7 @@ static int take_size(struct cli_opts *out, const struct cli_option *o, const cha
 	if (rc == -ERANGE)
 		return cf_fail(err, -EINVAL, "--%s '%s': too large", o->name, text);
 	if (rc)
-		return cf_fail(err, -EINVAL, "--%s '%s': not a size (a number, and K, M, G, T, P, KB, MB … or S behind it)",
+		return cf_fail(err, -EINVAL, "--%s '%s': not a size (a number, and K, M, G, T, KB, MB, GB, TB or S behind it)",
 					   o->name, text);
 	store(out, o, bytes);
 	return 0;

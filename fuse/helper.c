@@ -147,22 +147,36 @@ static int pause_or_end(int sock)
 	return 0;
 }
 
-/* The ordinary way while the daemon serves; it then ends by itself. Busy for too long: detach and tell it to end. */
+/* The ordinary way, again and again while it is busy. 1 unmounted, or the daemon ended; 0 the time is up. */
+static int unmount_in_time(const struct helper *h, int64_t deadline)
+{
+	while (is_there(h)) {
+		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
+			return 1;
+		if (now_ms() >= deadline)
+			return 0;
+		if (pause_or_end(h->sock))
+			return 1;
+	}
+	return 1;
+}
+
+/* The daemon serves meanwhile, and ends by itself when the kernel lets go of the file system. Busy for too long: detach
+ * and tell it to end. The same if it does not end though it is unmounted: a mount namespace of somebody else holds a
+ * copy of the mount. */
 static void stop(const struct helper *h)
 {
 	int64_t deadline = now_ms() + (int64_t)h->opts->stop_timeout_s * 1000;
 	flush_volume(h);
-	while (is_there(h)) {
-		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
-			return;
-		if (now_ms() >= deadline)
-			break;
+	if (!unmount_in_time(h, deadline)) {
+		detach_flushed(h);
+		cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
+		return;
+	}
+	do
 		if (pause_or_end(h->sock))
 			return;
-	}
-	if (!is_there(h))
-		return;
-	detach_flushed(h);
+	while (now_ms() < deadline);
 	cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
 }
 

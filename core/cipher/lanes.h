@@ -12,35 +12,83 @@
 #include "cryptfuse/bytes.h"
 #include "cryptfuse/mode.h"
 
-/* Eight 16-byte blocks fill the AES pipeline; more lanes read from addresses a power of two apart that fight for the
- * same L1 cache sets (PERF.md). */
+/* Eight 16-byte blocks fill the AES pipeline. */
 #define CF_LANES 8u
 
 /** What the next block of a lane is xored with, from this block's plaintext and ciphertext: the mode's whole
  * difference. */
 typedef void cf_lane_carry(uint8_t *carry, const uint8_t *plain, const uint8_t *cipher, size_t block);
 
-/** cf_lanes_encrypt - C(k) = E(P(k) ^ carry), over all data units of @r. */
-static inline int cf_lanes_encrypt(const struct cf_mode_key *key, const struct cf_mode_run *r, cf_lane_carry *next)
-{
-	size_t block = key->block, du = r->du_bytes;
+/* A cache line of each lane is fetched and stored at a time: lanes lie a power of two apart, so that going through them
+ * block by block would have sixteen lines fight for the eight places of one set. */
+#define CF_LANE_LINE 64u
+
+/** The state of one group of lanes. */
+struct cf_lanes {
 	uint8_t carry[CF_LANES * CF_BLOCK_MAX], in[CF_LANES * CF_BLOCK_MAX], out[CF_LANES * CF_BLOCK_MAX];
+	uint8_t plain[CF_LANES * CF_LANE_LINE], cipher[CF_LANES * CF_LANE_LINE];
+};
+
+/* @line bytes of each lane, from s->plain to s->cipher. @block and @next are constants of the caller: copies and xors
+ * of a block become single instructions. */
+static inline __attribute__((always_inline)) int cf_lanes_line(const struct cf_mode_key *key,
+															   const struct cf_mode_run *r, cf_lane_carry *next,
+															   struct cf_lanes *s, size_t lanes, size_t line,
+															   size_t block)
+{
+	for (size_t at = 0; at < line; at += block) {
+		const uint8_t *plain = s->plain + at;
+		uint8_t *cipher = s->cipher + at;
+		for (size_t l = 0; l < lanes; l++)
+			cf_xor(s->in + l * block, plain + l * CF_LANE_LINE, s->carry + l * block, block);
+		int rc = cf_mode_crypt_blocks(key, r, s->in, s->out, lanes);
+		if (rc)
+			return rc;
+		for (size_t l = 0; l < lanes; l++) {
+			memcpy(cipher + l * CF_LANE_LINE, s->out + l * block, block);
+			next(s->carry + l * block, plain + l * CF_LANE_LINE, s->out + l * block, block);
+		}
+	}
+	return 0;
+}
+
+/* Up to CF_LANES data units from @first on. */
+static inline __attribute__((always_inline)) int cf_lanes_group(const struct cf_mode_key *key,
+																const struct cf_mode_run *r, cf_lane_carry *next,
+																size_t first, size_t lanes, size_t line, size_t block)
+{
+	struct cf_lanes s;
+	size_t du = r->du_bytes;
+	memcpy(s.carry, r->ivs + first * block, lanes * block);
+	for (size_t at = first * du; at < (first + 1) * du; at += line) {
+		for (size_t l = 0; l < lanes; l++)
+			memcpy(s.plain + l * CF_LANE_LINE, r->src + at + l * du, line);
+		int rc = cf_lanes_line(key, r, next, &s, lanes, line, block);
+		if (rc)
+			return rc;
+		for (size_t l = 0; l < lanes; l++)
+			memcpy(r->dst + at + l * du, s.cipher + l * CF_LANE_LINE, line);
+	}
+	return 0;
+}
+
+/** cf_lanes_encrypt - C(k) = E(P(k) ^ carry), over all data units of @r. */
+static inline __attribute__((always_inline)) int cf_lanes_encrypt(const struct cf_mode_key *key,
+																  const struct cf_mode_run *r, cf_lane_carry *next)
+{
 	for (size_t first = 0; first < r->n_du; first += CF_LANES) {
 		size_t lanes = r->n_du - first < CF_LANES ? r->n_du - first : CF_LANES;
-		memcpy(carry, r->ivs + first * block, lanes * block);
-		for (size_t at = 0; at < du; at += block) {
-			const uint8_t *src = r->src + first * du + at;
-			uint8_t *dst = r->dst + first * du + at;
-			for (size_t l = 0; l < lanes; l++)
-				cf_xor(in + l * block, src + l * du, carry + l * block, block);
-			int rc = cf_mode_crypt_blocks(key, r, in, out, lanes);
-			if (rc)
-				return rc;
-			for (size_t l = 0; l < lanes; l++) {
-				memcpy(dst + l * du, out + l * block, block);
-				next(carry + l * block, src + l * du, out + l * block, block);
-			}
-		}
+		int rc;
+		if (r->du_bytes < CF_LANE_LINE) /* one block: an IV being made */
+			rc = cf_lanes_group(key, r, next, first, lanes, r->du_bytes, key->block);
+		else if (key->block == 16 && lanes == CF_LANES)
+			rc = cf_lanes_group(key, r, next, first, CF_LANES, CF_LANE_LINE, 16);
+		else if (key->block == 16)
+			rc = cf_lanes_group(key, r, next, first, lanes, CF_LANE_LINE, 16);
+		else
+			rc = cf_lanes_group(key, r, next, first, lanes, CF_LANE_LINE, 8);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }

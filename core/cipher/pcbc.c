@@ -2,7 +2,7 @@
 /* pcbc.c - PCBC: C(i) = E(P(i) ^ P(i-1) ^ C(i-1)), with the IV for the first P ^ C. Source: Linux crypto/pcbc.c. */
 #include "lanes.h"
 
-static void carry_both(uint8_t *carry, const uint8_t *plain, const uint8_t *cipher, size_t block)
+static inline void carry_both(uint8_t *carry, const uint8_t *plain, const uint8_t *cipher, size_t block)
 {
 	cf_xor(carry, plain, cipher, block);
 }

@@ -10,23 +10,29 @@ struct chain {
 	uint64_t lo, hi;
 };
 
-/* Multiply the tweak by x in GF(2^128), little-endian, for each further block of a data unit. */
+/* Within a data unit each tweak is the one before times x in GF(2^128), little-endian. */
 static void tweaks(void *state, uint8_t *out, size_t n)
 {
 	struct chain *c = state;
-	for (size_t i = 0; i < n; i++) {
+	uint64_t lo = c->lo, hi = c->hi;
+	for (size_t run; n; n -= run) {
 		if (c->block == 0) {
-			c->lo = cf_load_le64(c->first);
-			c->hi = cf_load_le64(c->first + 8);
+			lo = cf_load_le64(c->first);
+			hi = cf_load_le64(c->first + 8);
 			c->first += 16;
 		}
-		cf_store_le64(out + 16 * i, c->lo);
-		cf_store_le64(out + 16 * i + 8, c->hi);
-		uint64_t carry = c->hi >> 63;
-		c->hi = c->hi << 1 | c->lo >> 63;
-		c->lo = c->lo << 1 ^ (UINT64_C(0x87) & (0 - carry));
-		c->block = c->block + 1 == c->blocks_per_du ? 0 : c->block + 1;
+		run = c->blocks_per_du - c->block < n ? c->blocks_per_du - c->block : n;
+		for (size_t i = 0; i < run; i++, out += 16) {
+			cf_store_le64(out, lo);
+			cf_store_le64(out + 8, hi);
+			uint64_t carry = UINT64_C(0x87) & (0 - (hi >> 63));
+			hi = hi << 1 | lo >> 63;
+			lo = lo << 1 ^ carry;
+		}
+		c->block = c->block + run == c->blocks_per_du ? 0 : c->block + run;
 	}
+	c->lo = lo;
+	c->hi = hi;
 }
 
 static int crypt_xts(const struct cf_mode_key *k, const struct cf_mode_run *r)

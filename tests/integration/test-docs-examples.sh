@@ -11,25 +11,25 @@ mkdir "$S/bin" "$S/man" "$S/readme"
 ln -s "$CRYPTFUSE" "$S/bin/cryptfuse"
 PATH=$S/bin:$PATH
 
-# ---- the manual: the lines that begin with "$ ", in order, in one folder ----
+# ---- the manual: the lines that begin with "$ ", in order, in one folder; not the block with --allow-root ----
 cd "$S/man"
 truncate -s 16M old.img copy-of-the-disk.img
 head -c 64 /dev/urandom >key
 table table 32768 aes-xts-plain64 "$(random_hex 64)" 0 0
-sed -n '/^\.Sh EXAMPLES/,/^\.Sh DIAGNOSTICS/p' "$TOP/man/cryptfuse.1" | sed -n 's/^\$ //p' | grep -v -e --allow-root >"$S/lines"
+awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
+	/^\.Bd/ { block = "" }
+	/^\$ / { block = block substr($0, 3) "\n" }
+	/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/cryptfuse.1" >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
-	echo "\$ $line"
-	echo "the passphrase" | sh -c "$line" || fail "exit $?: $line"
-	# an example that ends with a volume open is a complete one: the next starts afresh
 	case $line in
-	*--compat* | *" -d key"*) cryptfuse close mnt ;;
-	esac
-	case $line in
-	debugfs*) cryptfuse status mnt ;;
+	'') ! mounted "$S/man/mnt" || cryptfuse close mnt ;; # the end of an example: the next starts afresh
+	*)
+		echo "\$ $line"
+		echo "the passphrase" | sh -c "$line" || fail "exit $?: $line"
+		;;
 	esac
 done <"$S/lines"
-! mounted "$S/man/mnt" || fail "the examples of the manual leave mnt open"
 
 # ---- the README: an indented block under the heading ----
 cd "$S/readme"

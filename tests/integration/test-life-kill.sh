@@ -66,6 +66,7 @@ assert_exit 4 'nothing is open at' "$CRYPTFUSE" close "$M"
 # ---- --foreground ends with the signal; one that comes before the parent waits for it kills the parent, and the daemon
 # follows. (A shell without job control starts background jobs deaf to SIGINT.) ----
 for signal in INT TERM HUP; do
+	rm -f "$S/foreground.err" # the shell that empties it may be slower than the first look for the line
 	env --default-signal=INT "$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
 	front=$!
 	wait_for 10 "the foreground mount" grep -q 'is open at' "$S/foreground.err"

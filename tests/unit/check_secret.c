@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* check_secret.c - the arena: where it lies, what it forgets, who allocates from it.
+/* check_secret.c - the arena: what it hands out, what it forgets, who allocates from it.
  *
- * Every test runs in a forked child (Check's default) and makes an arena of its own there. Those that look at the pages
- * read /proc/self/smaps, since that is what the kernel holds to. */
+ * Every test runs in a forked child (Check's default) and makes an arena of its own there. */
 #include "cryptfuse/secret.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cryptfuse/err.h"
 #include "run.h"
@@ -211,131 +202,6 @@ START_TEST(realloc__from_null_allocates_and_to_zero_frees)
 }
 END_TEST
 
-START_TEST(init__after_libcrypto_has_allocated_is_refused)
-{
-	OPENSSL_free(OPENSSL_malloc(1));
-	ck_assert_int_eq(cf_secret_init(&err), -EBUSY);
-	ck_assert_str_ne(err.text, "");
-	ck_assert_ptr_null(cf_secret_alloc(1));
-}
-END_TEST
-
-/* ---- pages ---- */
-
-/* The VmFlags of the mapping that holds @p, " rd wr … ". */
-static void vm_flags(const void *p, char flags[static 256])
-{
-	FILE *f = fopen("/proc/self/smaps", "re");
-	char line[512];
-	bool inside = false;
-	ck_assert_ptr_nonnull(f);
-	flags[0] = '\0';
-	while (fgets(line, sizeof(line), f)) {
-		uintptr_t from, to;
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
-			inside = (uintptr_t)p >= from && (uintptr_t)p < to;
-		else if (inside && sscanf(line, "VmFlags:%255[^\n]", flags) == 1)
-			strcat(flags, " ");
-	}
-	fclose(f);
-}
-
-START_TEST(pages__are_locked_and_stay_out_of_dumps_and_children)
-{
-	static const char *const want[] = {" dd ", " lo ", " wf "};
-	char flags[257];
-	uint8_t *p = cf_secret_alloc(_i ? (size_t)1 << 20 : 1); /* the first step, and a later one */
-	if (!stats().locked)
-		return; /* RLIMIT_MEMLOCK is too small here; stats say so */
-	for (size_t i = 0; i < CF_ARRAY_LEN(want); i++) {
-		vm_flags(p, flags);
-		ck_assert_msg(strstr(flags, want[i]) != NULL, "VmFlags:%s", flags);
-		vm_flags(p + (_i ? ((size_t)1 << 20) - 1 : 0), flags);
-		ck_assert_msg(strstr(flags, want[i]) != NULL, "VmFlags:%s", flags);
-	}
-	cf_secret_free(p);
-}
-END_TEST
-
-START_TEST(stats__say_when_memory_could_not_be_locked)
-{
-	struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &none), 0);
-	if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) /* root is not bound by the limit */
-		ck_abort_msg("cannot become an ordinary user");
-	ck_assert_int_eq(cf_secret_init(&err), 0);
-	uint8_t *p = cf_secret_alloc(100);
-	ck_assert_ptr_nonnull(p);
-	ck_assert(!stats().locked);
-	cf_secret_fini();
-}
-END_TEST
-
-/* A child of a test's child, as it would run in the daemon: the status it ends with. */
-static int in_child(void (*fn)(uint8_t *), uint8_t *arg)
-{
-	int status;
-	pid_t pid = fork();
-	if (pid == 0) {
-		signal(SIGSEGV, SIG_DFL);
-		fn(arg);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
-static void touch(uint8_t *p)
-{
-	*(volatile uint8_t *)p = 1;
-}
-
-START_TEST(guards__fault)
-{
-	uint8_t *first = NULL;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	for (uint8_t *p = cf_secret_alloc(1); !first; p -= 64) /* the arena's first byte */
-		if (!cf_secret_contains(p - 64))
-			first = p;
-	ck_assert_uint_eq((uintptr_t)first % page, 0);
-	ck_assert_int_eq(in_child(touch, first), 0);
-	int before = in_child(touch, first - 1), behind = in_child(touch, first + stats().committed_bytes);
-	ck_assert_int_eq(in_child(touch, first + stats().committed_bytes - 1), 0);
-	ck_assert(WIFSIGNALED(before) && WTERMSIG(before) == SIGSEGV);
-	ck_assert(WIFSIGNALED(behind) && WTERMSIG(behind) == SIGSEGV);
-}
-END_TEST
-
-static void expect_zero(uint8_t *p)
-{
-	if (!all(p, 0, 100))
-		_exit(1);
-	if (cf_secret_init(NULL) != -EBUSY) /* it would be an arena without its contents, and not locked */
-		_exit(2);
-}
-
-START_TEST(fork__leaves_the_child_nothing)
-{
-	uint8_t *p = cf_secret_alloc(100);
-	memset(p, 0xa5, 100);
-	ck_assert_int_eq(in_child(expect_zero, p), 0);
-	ck_assert(all(p, 0xa5, 100));
-	cf_secret_free(p);
-}
-END_TEST
-
-START_TEST(fini__unmaps)
-{
-	uint8_t *p = cf_secret_alloc(1);
-	cf_secret_fini();
-	ck_assert(!cf_secret_contains(p));
-	ck_assert_ptr_null(cf_secret_alloc(1));
-	int status = in_child(touch, p);
-	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-	cf_secret_fini();
-}
-END_TEST
-
 /* ---- threads ---- */
 
 static void *churn(void *arg)
@@ -369,8 +235,9 @@ START_TEST(many_threads__get_blocks_of_their_own)
 }
 END_TEST
 
-static TCase *arena_case(void)
+int main(void)
 {
+	Suite *s = suite_create("secret");
 	TCase *t = tcase_create("arena");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, alloc__is_aligned_zeroed_and_in_the_arena, 0, (int)CF_ARRAY_LEN(lengths));
@@ -387,33 +254,6 @@ static TCase *arena_case(void)
 	tcase_add_test(t, realloc__keeps_what_fits_and_wipes_the_rest);
 	tcase_add_test(t, realloc__from_null_allocates_and_to_zero_frees);
 	tcase_add_test(t, many_threads__get_blocks_of_their_own);
-	return t;
-}
-
-static TCase *pages_case(void)
-{
-	TCase *t = tcase_create("pages");
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, pages__are_locked_and_stay_out_of_dumps_and_children, 0, 2);
-	tcase_add_test(t, guards__fault);
-	tcase_add_test(t, fork__leaves_the_child_nothing);
-	tcase_add_test(t, fini__unmaps);
-	return t;
-}
-
-static TCase *bare_case(void)
-{
-	TCase *t = tcase_create("before init");
-	tcase_add_test(t, init__after_libcrypto_has_allocated_is_refused);
-	tcase_add_test(t, stats__say_when_memory_could_not_be_locked);
-	return t;
-}
-
-int main(void)
-{
-	Suite *s = suite_create("secret");
-	suite_add_tcase(s, arena_case());
-	suite_add_tcase(s, pages_case());
-	suite_add_tcase(s, bare_case());
+	suite_add_tcase(s, t);
 	return test_run(s);
 }

@@ -93,6 +93,18 @@ START_TEST(parse__gives_cipher_mode_iv)
 }
 END_TEST
 
+START_TEST(format__is_read_back_as_the_same)
+{
+	struct cf_cipher_spec spec = {.cipher = ""}, again = {.cipher = ""};
+	struct cf_err err = {0};
+	char text[CF_SPEC_TEXT];
+	ck_assert_int_eq(cf_spec_parse_cipher(good[_i].text, &spec, &err), 0);
+	cf_spec_format_cipher(&spec, text, sizeof(text));
+	ck_assert_msg(cf_spec_parse_cipher(text, &again, &err) == 0, "%s: %s: %s", good[_i].text, text, err.text);
+	ck_assert_msg(!memcmp(&spec, &again, sizeof(spec)), "%s: %s", good[_i].text, text);
+}
+END_TEST
+
 #define X16 "xxxxxxxxxxxxxxxx"
 static const struct {
 	const char *text;
@@ -190,6 +202,7 @@ int main(void)
 	Suite *s = suite_create("spec");
 	TCase *t = tcase_create("spec");
 	tcase_add_loop_test(t, parse__gives_cipher_mode_iv, 0, (int)CF_ARRAY_LEN(good));
+	tcase_add_loop_test(t, format__is_read_back_as_the_same, 0, (int)CF_ARRAY_LEN(good));
 	tcase_add_loop_test(t, parse__refuses_and_says_why, 0, (int)CF_ARRAY_LEN(bad));
 	tcase_add_test(t, parse__survives_damage);
 	suite_add_tcase(s, t);

@@ -116,6 +116,7 @@ int main(void)
 {
 	Suite *s = suite_create("allocations");
 	TCase *t = tcase_create("allocations");
+	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, data_path__allocates_nothing, 0, (int)CF_ARRAY_LEN(shapes));
 	suite_add_tcase(s, t);
 	return test_run(s);
