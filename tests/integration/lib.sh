@@ -146,8 +146,12 @@ as_user() {
 	"${AS_USER[@]}" "$@"
 }
 
-# allow_other yes|no: what /etc/fuse.conf says, for the rest of a root script.
+# allow_other yes|no: what /etc/fuse.conf says, until the next call. (Unmounted first: one bind mount on another would
+# keep the file below from being removed.)
+FUSE_CONF_BOUND=no
 allow_other() {
+	[ $FUSE_CONF_BOUND = no ] || umount /etc/fuse.conf
+	FUSE_CONF_BOUND=yes
 	{ grep -v '^ *user_allow_other' /etc/fuse.conf || :; } >"$S/fuse.conf.$1"
 	[ "$1" = no ] || echo user_allow_other >>"$S/fuse.conf.$1"
 	chmod 0644 "$S/fuse.conf.$1"
