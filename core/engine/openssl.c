@@ -236,6 +236,7 @@ const struct cf_engine cf_engine_openssl = {
 	.key_new = key_new,
 	.key_free = key_free,
 	.crypt = crypt_blocks,
+	.mode_path = "native",
 	.mode_has = mode_has,
 	.mode_new = mode_new,
 	.mode_free = mode_free,

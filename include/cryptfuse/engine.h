@@ -74,6 +74,13 @@ struct cf_engine {
 	int (*crypt)(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
 				 size_t n_blocks);
 
+	/** Optional: should it be tried when nobody named an engine? NULL: yes. AF_ALG says no where its driver is plain
+	 * software: that is slower than the same instructions called directly. @mode: the chaining mode. */
+	bool (*competes)(const char *mode, const struct cf_block_cipher *bc, size_t key_len);
+
+	/** What the status calls its whole modes: "native", or "per-du" where each data unit is a request of its own. */
+	const char *mode_path;
+
 	/** Optional, all four or none: a whole chaining mode ("xts", "cbc") over a batch. @key is the mode's whole key
 	 * (both halves for xts). mode_has: does the engine have the mode natively for keys of this length? mode_new:
 	 * -ENOENT if not, -EINVAL when it refuses this key (equal halves …): the batch path then serves. */
