@@ -28,6 +28,7 @@
 #include "cryptfuse/ipc.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
+#include "cryptfuse/volume.h"
 
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
@@ -138,6 +139,24 @@ static int init_process(struct daemon *d, struct cf_err *err)
 	return r;
 }
 
+/* What the parent should pass on: an engine that failed its self-test, keys that may reach the disk. */
+static int say_notes(struct daemon *d)
+{
+	struct cf_secret_stats s;
+	struct cf_cipher_info info;
+	int r = 0;
+	cf_cipher_info(cf_volume_cipher(d->volume), &info);
+	if (*info.warning)
+		r = cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, info.warning);
+	cf_secret_stats(&s);
+	if (r == 0 && !s.locked)
+		r = cf_ipc_answer(
+			d->sock, CF_IPC_NOTE, 0,
+			"memory for keys could not be locked and may reach the swap space: raise the limit on locked memory "
+			"(ulimit -l, RLIMIT_MEMLOCK)");
+	return r;
+}
+
 /* The parent's order becomes a volume; this runs the self-test of the engine. */
 static int open_volume(struct daemon *d, struct cf_err *err)
 {
@@ -150,14 +169,7 @@ static int open_volume(struct daemon *d, struct cf_err *err)
 	if (r < 0)
 		return r;
 	fd = -1;
-	struct cf_secret_stats s;
-	cf_secret_stats(&s);
-	if (s.locked)
-		return 0;
-	r = cf_ipc_answer(
-		d->sock, CF_IPC_NOTE, 0,
-		"memory for keys could not be locked and may reach the swap space: raise the limit on locked memory "
-		"(ulimit -l, RLIMIT_MEMLOCK)");
+	r = say_notes(d);
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 

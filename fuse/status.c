@@ -47,6 +47,22 @@ static struct json_object *path(size_t batch_from)
 	return o;
 }
 
+/* The engines that were measured at open, the first is the one that serves: empty if one was named or only one has the
+ * cipher. */
+static struct json_object *candidates(const struct cf_cipher_info *info)
+{
+	struct json_object *list = json_object_new_array();
+	for (unsigned i = 0; i < info->n_candidates; i++) {
+		struct json_object *o = json_object_new_object();
+		put_text(o, "engine", info->candidates[i].engine);
+		put_flag(o, "constant_time", info->candidates[i].constant_time);
+		put_number(o, "encrypt_mb_per_s", info->candidates[i].mb_per_s[CF_ENCRYPT]);
+		put_number(o, "decrypt_mb_per_s", info->candidates[i].mb_per_s[CF_DECRYPT]);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static void put_engine(struct json_object *o, const struct cf_cipher *c)
 {
 	struct cf_cipher_info info;
@@ -56,8 +72,14 @@ static void put_engine(struct json_object *o, const struct cf_cipher *c)
 	struct json_object *paths = json_object_new_object();
 	json_object_object_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));
 	json_object_object_add(paths, "decrypt", path(info.batch_from[CF_DECRYPT]));
+	if (info.native_path)
+		put_text(paths, "below", info.native_path);
 	json_object_object_add(o, "paths", paths);
 	put_number(o, "tile_du", info.tile_du);
+	json_object_object_add(o, "candidates", candidates(&info));
+	json_object_object_add(o, "standby", info.standby ? json_object_new_string(info.standby) : NULL);
+	put_flag(o, "engine_lost", info.lost);
+	put_number(o, "fallbacks", info.fallbacks);
 }
 
 static struct json_object *counters(struct cf_volume *v)

@@ -76,19 +76,27 @@ static int check_key(const struct cf_cipher_spec *s, struct cf_cipher_plan *p, s
 	return 0;
 }
 
-static bool serves(const struct cf_engine *e, const struct cf_cipher_plan *p, const struct cf_iv_setup *setup)
+static struct cf_iv_setup setup_of(const struct cf_cipher_spec *s, const struct cf_cipher_plan *p)
 {
+	return (struct cf_iv_setup){.spec = s, .mode = p->mode, .bc = p->bc, .iv_bytes = p->iv_bytes, .layout = p->layout};
+}
+
+bool cf_cipher_engine_serves(const struct cf_engine *e, const struct cf_cipher_spec *spec,
+							 const struct cf_cipher_plan *p)
+{
+	struct cf_iv_setup setup = setup_of(spec, p);
 	if (p->mode->native_only)
 		return e->mode_has && e->mode_has(p->mode->name, p->bc, p->layout.subkey_bytes);
 	if (!e->has(p->bc, p->part_bytes) || (p->essiv_bytes && !e->has(p->bc, (size_t)p->essiv_bytes)))
 		return false;
 	size_t key_len;
-	const char *extra = p->iv && p->iv->needs_cipher ? p->iv->needs_cipher(setup, &key_len) : NULL;
+	const char *extra = p->iv && p->iv->needs_cipher ? p->iv->needs_cipher(&setup, &key_len) : NULL;
 	return !extra || e->has(cf_block_cipher_find(extra), key_len);
 }
 
-static int choose_engine(const char *name, const struct cf_engine *use, const struct cf_iv_setup *setup,
-						 struct cf_cipher_plan *p, struct cf_err *err)
+/* The first that serves; who is best among several is for cf_cipher_choose to say. */
+static int find_engine(const char *name, const struct cf_engine *use, const struct cf_cipher_spec *s,
+					   struct cf_cipher_plan *p, struct cf_err *err)
 {
 	bool any = !use && (!name || !*name || !strcmp(name, "auto"));
 	if (!use && !any) {
@@ -97,11 +105,11 @@ static int choose_engine(const char *name, const struct cf_engine *use, const st
 			return rc;
 	}
 	for (size_t i = 0; any && !use && cf_engines[i]; i++)
-		if (cf_engines[i]->probe(NULL) == 0 && serves(cf_engines[i], p, setup))
+		if (cf_engines[i]->probe(NULL) == 0 && cf_cipher_engine_serves(cf_engines[i], s, p))
 			use = cf_engines[i];
-	if (!use || !serves(use, p, setup))
-		return cf_fail(err, -ENODEV, "no engine here has %s-%s with %zu-bit keys%s%s", setup->spec->cipher,
-					   setup->spec->mode, p->layout.subkey_bytes * 8, any ? "" : ": asked for ", any ? "" : use->name);
+	if (!use || !cf_cipher_engine_serves(use, s, p))
+		return cf_fail(err, -ENODEV, "no engine here has %s-%s with %zu-bit keys%s%s", s->cipher, s->mode,
+					   p->layout.subkey_bytes * 8, any ? "" : ": asked for ", any ? "" : use->name);
 	p->engine = use;
 	return 0;
 }
@@ -119,11 +127,11 @@ int cf_cipher_plan(const struct cf_cipher_spec *s, const char *engine, const str
 		rc = check_key(s, &p, err);
 	if (rc)
 		return rc;
-	struct cf_iv_setup setup = {.spec = s, .mode = p.mode, .bc = p.bc, .iv_bytes = p.iv_bytes, .layout = p.layout};
+	struct cf_iv_setup setup = setup_of(s, &p);
 	if (p.iv && p.iv->check)
 		rc = p.iv->check(&setup, err);
 	if (!rc)
-		rc = choose_engine(engine, use, &setup, &p, err);
+		rc = find_engine(engine, use, s, &p, err);
 	if (!rc)
 		*out = p;
 	return rc;

@@ -37,7 +37,7 @@ static int run_one_by_one(const struct cf_subkey *sk, const struct cf_cipher *c,
 		one.ivs = run->ivs + i * c->plan.iv_bytes;
 		int rc = run_once(sk, c, &one);
 		if (rc)
-			return -EIO;
+			return rc;
 	}
 	return 0;
 }
@@ -60,10 +60,15 @@ static int run_key(const struct tile *t, size_t key, const uint8_t *src, uint8_t
 	};
 	if (sk->essiv) {
 		memcpy(t->w->iv_scratch, ivs, n_du * c->plan.iv_bytes);
-		if (c->plan.engine->crypt(sk->essiv, t->worker, CF_ENCRYPT, t->w->iv_scratch, ivs, n_du) != 0)
-			return -EIO;
+		int rc = c->plan.engine->crypt(sk->essiv, t->worker, CF_ENCRYPT, t->w->iv_scratch, ivs, n_du);
+		if (rc)
+			return rc;
 	}
-	return run_once(sk, c, &run) == 0 ? 0 : run_one_by_one(sk, c, &run);
+	int rc = run_once(sk, c, &run);
+	if (rc == 0 || rc == -ENODEV)
+		return rc;
+	atomic_fetch_add_explicit(&t->c->fallbacks, 1, memory_order_relaxed);
+	return run_one_by_one(sk, c, &run);
 }
 
 /* Several keys in the tile: gather the data units of each, so that an engine never sees two keys in one call (HAZARDS
@@ -118,20 +123,33 @@ static int run_tile(struct tile *t, const uint8_t *src, uint8_t *dst)
 							   : run_key(t, t->s0 & (c->spec.keycount - 1), src, dst, t->w->ivs, t->n_du);
 	if (!rc && kind && kind->after && kind->after_dirs >> t->dir & 1)
 		rc = kind->after(&c->iv, &iv_run, dst);
-	return rc ? -EIO : 0;
+	return rc;
+}
+
+/* The engine is lost for good: the standby does this tile, from the untouched source, and everything from now on. */
+static int take_over(const struct tile *t, uint64_t du, const uint8_t *src, uint8_t *dst)
+{
+	if (!t->c->standby)
+		return -EIO;
+	atomic_store(&t->c->lost, true);
+	return cf_cipher_crypt(t->c->standby, t->worker, t->dir, du, t->n_du, src, dst);
 }
 
 int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du, const uint8_t *src,
 					uint8_t *dst)
 {
 	assert(worker < c->n_workers);
+	if (atomic_load_explicit(&c->lost, memory_order_relaxed))
+		return cf_cipher_crypt(c->standby, worker, dir, du, n_du, src, dst);
 	struct tile t = {.c = c, .w = c->work[worker], .worker = worker, .dir = dir};
 	for (; n_du; n_du -= t.n_du, du += t.n_du) {
 		t.n_du = n_du < c->tile_du ? n_du : c->tile_du;
 		t.s0 = cf_units_s0(du, c->spec.du_bytes, c->spec.iv_offset);
 		int rc = run_tile(&t, src, dst);
+		if (rc == -ENODEV)
+			rc = take_over(&t, du, src, dst);
 		if (rc)
-			return rc;
+			return -EIO;
 		src += t.n_du * c->spec.du_bytes;
 		dst += t.n_du * c->spec.du_bytes;
 	}
@@ -150,11 +168,20 @@ const struct cf_cipher_spec *cf_cipher_spec(const struct cf_cipher *c)
 
 void cf_cipher_info(const struct cf_cipher *c, struct cf_cipher_info *out)
 {
+	const struct cf_engine *engine = c->plan.engine;
+	bool has_native = c->batch_from[CF_ENCRYPT] > 1 || c->batch_from[CF_DECRYPT] > 1;
 	*out = (struct cf_cipher_info){
-		.engine = c->plan.engine->name,
-		.constant_time = c->plan.engine->constant_time(c->plan.bc),
-		.has_native = c->batch_from[CF_ENCRYPT] > 1 || c->batch_from[CF_DECRYPT] > 1,
+		.engine = engine->name,
+		.constant_time = engine->constant_time(c->plan.bc),
+		.has_native = has_native,
+		.native_path = has_native ? engine->mode_path : NULL,
 		.batch_from = {c->batch_from[CF_ENCRYPT], c->batch_from[CF_DECRYPT]},
 		.tile_du = c->tile_du,
+		.n_candidates = c->choice.n > 1 ? c->choice.n : 0,
+		.standby = c->standby ? c->standby->plan.engine->name : NULL,
+		.lost = atomic_load(&c->lost),
+		.fallbacks = atomic_load(&c->fallbacks),
+		.warning = c->warning,
 	};
+	memcpy(out->candidates, c->choice.figures, sizeof(out->candidates));
 }

@@ -4,6 +4,8 @@
 #ifndef CRYPTFUSE_CIPHER_IMPL_H
 #define CRYPTFUSE_CIPHER_IMPL_H
 
+#include <stdatomic.h>
+
 #include "cryptfuse/cipher.h"
 #include "cryptfuse/iv.h"
 #include "cryptfuse/mode.h"
@@ -42,6 +44,13 @@ struct cf_cipher_plan {
 	struct cf_key_layout layout;
 };
 
+/* The engines to try, best first, and what they were measured at. */
+struct cf_cipher_choice {
+	unsigned n;
+	const struct cf_engine *engines[CF_CANDIDATES_MAX];
+	struct cf_cipher_candidate figures[CF_CANDIDATES_MAX];
+};
+
 struct cf_cipher {
 	struct cf_cipher_spec spec;
 	struct cf_cipher_plan plan;
@@ -52,6 +61,11 @@ struct cf_cipher {
 	size_t tile_du;               /* data units handled at a time */
 	size_t key_period;            /* data units until a key comes again: 1 when one key serves a whole tile */
 	size_t batch_from[2];         /* by direction */
+	_Atomic uint64_t fallbacks;   /* batches that were done again one by one */
+	struct cf_cipher *standby;    /* another engine's; NULL unless the engine works elsewhere */
+	_Atomic bool lost;            /* the engine is gone for good: standby serves */
+	struct cf_cipher_choice choice;
+	char warning[256];
 };
 
 /** cf_cipher_plan - resolve and judge a spec; the whole of cf_cipher_check. @use: NULL, or the engine to take. */
@@ -61,7 +75,21 @@ int cf_cipher_plan(const struct cf_cipher_spec *spec, const char *engine, const 
 /** cf_cipher_selftest - known answers, and batches against one data unit at a time. 0 or -EIO. Worker 0. */
 int cf_cipher_selftest(struct cf_cipher *c, struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_cipher_measure - find batch_from by timing worker 0, a few milliseconds. 0 or -ENOMEM, -EIO. */
-int cf_cipher_measure(struct cf_cipher *c) CF_MUST_CHECK;
+/** cf_cipher_measure - find batch_from by timing worker 0, at most @budget_ns a direction. 0 or -ENOMEM, -EIO. */
+int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns) CF_MUST_CHECK;
+
+/** cf_cipher_engine_serves - does it have all that the plan needs? */
+bool cf_cipher_engine_serves(const struct cf_engine *e, const struct cf_cipher_spec *spec,
+							 const struct cf_cipher_plan *p);
+
+/** cf_cipher_choose - the engines that serve the plan, the fastest first; at most 15 ms. A named or only one is not
+ * measured. */
+void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_opts *opts,
+					  const struct cf_cipher_plan *plan, struct cf_cipher_choice *out);
+
+/** cf_cipher_build - a cipher on exactly plan->engine; cf_cipher_new without the choice. */
+int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
+					const struct cf_cipher_plan *plan, unsigned n_workers, enum cf_path path, uint64_t budget_ns,
+					struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "impl.h"
 
-#define BUDGET_NS 3000000u /* a direction */
 #define LARGEST_BYTES ((size_t)512 << 10)
 
 static uint64_t now_ns(void)
@@ -52,12 +51,12 @@ static int batch_wins(const struct bench *b, size_t n_du)
 }
 
 /* The smallest n from which the batch path won every time. */
-static int find_threshold(struct bench *b, size_t *out)
+static int find_threshold(struct bench *b, uint64_t budget_ns, size_t *out)
 {
 	size_t largest = LARGEST_BYTES / b->c->spec.du_bytes, from = SIZE_MAX;
 	if (largest > b->c->tile_du)
 		largest = b->c->tile_du;
-	b->deadline = now_ns() + BUDGET_NS;
+	b->deadline = now_ns() + budget_ns;
 	for (size_t n = 1; n <= largest && now_ns() < b->deadline; n *= 2) {
 		int wins = batch_wins(b, n);
 		if (wins < 0)
@@ -71,7 +70,7 @@ static int find_threshold(struct bench *b, size_t *out)
 	return 0;
 }
 
-int cf_cipher_measure(struct cf_cipher *c)
+int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns)
 {
 	size_t from[2];
 	struct bench b = {.c = c};
@@ -84,7 +83,7 @@ int cf_cipher_measure(struct cf_cipher *c)
 	int rc = 0;
 	for (enum cf_dir d = CF_ENCRYPT; !rc && d <= CF_DECRYPT; d++) {
 		b.dir = d;
-		rc = find_threshold(&b, &from[d]);
+		rc = find_threshold(&b, budget_ns, &from[d]);
 		if (!rc)
 			c->batch_from[d] = from[d];
 	}

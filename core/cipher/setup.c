@@ -3,6 +3,7 @@
  * measured paths. Everything that can be allocated is allocated here. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 #include "impl.h"
+
+#define MEASURE_NS 3000000u /* for the threshold between paths, a direction */
 
 static int subkey_init(struct cf_cipher *c, struct cf_subkey *sk, const uint8_t *subkey, enum cf_native native)
 {
@@ -97,6 +100,7 @@ void cf_cipher_free(struct cf_cipher **cipher)
 	struct cf_cipher *c = *cipher;
 	if (!c)
 		return;
+	cf_cipher_free(&c->standby);
 	cf_iv_fini(&c->iv);
 	for (uint32_t i = 0; c->subkeys && i < c->spec.keycount; i++) {
 		if (c->subkeys[i].essiv)
@@ -125,7 +129,7 @@ static bool all_native(const struct cf_cipher *c)
 	return true;
 }
 
-static int choose_path(struct cf_cipher *c, enum cf_path path, struct cf_err *err)
+static int choose_path(struct cf_cipher *c, enum cf_path path, uint64_t budget_ns, struct cf_err *err)
 {
 	bool native = all_native(c);
 	size_t from = !native || path == CF_PATH_BATCH ? 1 : SIZE_MAX;
@@ -135,33 +139,72 @@ static int choose_path(struct cf_cipher *c, enum cf_path path, struct cf_err *er
 					   c->spec.mode);
 	int rc = cf_cipher_selftest(c, err);
 	if (!rc && native && path == CF_PATH_AUTO && !c->plan.mode->native_only)
-		rc = cf_cipher_measure(c);
+		rc = cf_cipher_measure(c, budget_ns);
 	return rc;
+}
+
+int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
+					const struct cf_cipher_plan *plan, unsigned n_workers, enum cf_path path, uint64_t budget_ns,
+					struct cf_err *err)
+{
+	static const uint8_t no_key[1];
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
+	if (!c)
+		return cf_fail(err, -ENOMEM, "out of memory");
+	c->spec = *spec;
+	c->plan = *plan;
+	c->n_workers = n_workers;
+	plan_tiles(c);
+	int rc = work_init(c);
+	if (!rc)
+		rc = keys_init(c, spec->key_bytes ? key : no_key, path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY);
+	if (!rc)
+		rc = choose_path(c, path, budget_ns, err);
+	if (rc)
+		return cf_fail(err, rc, "engine '%s' could not set up %s-%s: %s", plan->engine->name, spec->cipher, spec->mode,
+					   strerror(-rc));
+	*out = cf_take(c);
+	return 0;
+}
+
+/* An engine elsewhere can be lost while the volume is open: have another one ready, if any has the cipher. Without one
+ * a loss is EIO, never wrong bytes. */
+static void add_standby(struct cf_cipher *c, const uint8_t *key)
+{
+	struct cf_cipher_plan plan = c->plan;
+	for (size_t i = 0; c->plan.engine->elsewhere && !c->standby && cf_engines[i]; i++) {
+		plan.engine = cf_engines[i];
+		if (!plan.engine->elsewhere && plan.engine->probe(NULL) == 0 &&
+			cf_cipher_engine_serves(plan.engine, &c->spec, &plan))
+			(void)!cf_cipher_build(&c->standby, &c->spec, key, &plan, c->n_workers, CF_PATH_AUTO, MEASURE_NS, NULL);
+	}
 }
 
 int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
 				  const struct cf_cipher_opts *opts, struct cf_err *err)
 {
-	static const uint8_t no_key[1];
-	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
+	struct cf_cipher_plan plan;
+	struct cf_cipher_choice choice = {0};
+	struct cf_err why = {0};
+	char warning[sizeof((*out)->warning)] = "";
 	assert(opts->n_workers >= 1 && opts->n_workers <= CF_WORKERS_MAX);
-	if (!c)
-		return cf_fail(err, -ENOMEM, "out of memory");
-	c->spec = *spec;
-	c->n_workers = opts->n_workers;
-	int rc = cf_cipher_plan(spec, opts->engine, opts->use, &c->plan, err);
+	int rc = cf_cipher_plan(spec, opts->engine, opts->use, &plan, err);
 	if (rc)
 		return rc;
-	plan_tiles(c);
-	rc = work_init(c);
-	if (!rc)
-		rc = keys_init(c, spec->key_bytes ? key : no_key,
-					   opts->path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY);
-	if (!rc)
-		rc = choose_path(c, opts->path, err);
-	if (rc)
-		return cf_fail(err, rc, "engine '%s' could not set up %s-%s: %s", c->plan.engine->name, spec->cipher,
-					   spec->mode, strerror(-rc));
-	*out = cf_take(c);
-	return 0;
+	cf_cipher_choose(spec, key, opts, &plan, &choice);
+	for (unsigned i = 0; i < choice.n; i++) {
+		CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = NULL;
+		plan.engine = choice.engines[i];
+		why = (struct cf_err){0};
+		rc = cf_cipher_build(&c, spec, key, &plan, opts->n_workers, opts->path, MEASURE_NS, &why);
+		if (rc == 0) {
+			add_standby(c, key);
+			c->choice = choice;
+			memcpy(c->warning, warning, sizeof(warning));
+			*out = cf_take(c);
+			return 0;
+		}
+		snprintf(warning, sizeof(warning), "%.*s", (int)sizeof(warning) - 1, why.text);
+	}
+	return cf_fail(err, rc, "%s", why.text);
 }

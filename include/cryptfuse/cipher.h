@@ -46,13 +46,30 @@ struct cf_cipher_opts {
 	unsigned n_workers; /* 1 to CF_WORKERS_MAX: how many threads may crypt at once */
 };
 
+#define CF_CANDIDATES_MAX 4u
+
+/** An engine that was tried at open because nobody named one. */
+struct cf_cipher_candidate {
+	const char *engine;
+	bool constant_time;
+	uint32_t mb_per_s[2]; /* by enum cf_dir, one thread, on this volume's mode and data unit */
+	uint64_t cost_ns;     /* wall and CPU time of one batch each way: what the choice goes by */
+};
+
 /** What was decided, for the status; valid while the cipher lives. */
 struct cf_cipher_info {
 	const char *engine;
 	bool constant_time;
-	bool has_native;      /* the engine's own mode is in use for some n_du */
-	size_t batch_from[2]; /* by enum cf_dir: from this many DUs the batch path is taken; SIZE_MAX never, 1 always */
-	size_t tile_du;       /* DUs handled at a time */
+	bool has_native;         /* the engine's own mode is in use for some n_du */
+	size_t batch_from[2];    /* by enum cf_dir: from this many DUs the batch path is taken; SIZE_MAX never, 1 always */
+	size_t tile_du;          /* DUs handled at a time */
+	const char *native_path; /* what the engine's own mode is called: "native", "per-du"; NULL none */
+	unsigned n_candidates;   /* 0 when an engine was named or only one has the cipher */
+	struct cf_cipher_candidate candidates[CF_CANDIDATES_MAX];
+	const char *standby; /* takes over if the engine is lost; NULL none */
+	bool lost;           /* it has taken over */
+	uint64_t fallbacks;  /* batches that were refused and went data unit by data unit */
+	const char *warning; /* an engine that was passed over and why; "" none */
 };
 
 /** cf_cipher_check - would this open? Everything but the key itself is judged, as dm-crypt judges a table

@@ -70,9 +70,13 @@ struct cf_engine {
 
 	/** The block primitive: @n_blocks whole blocks, each on its own. @src and @dst do not overlap; @src is left intact
 	 * whatever happens. Any number of threads at once, each with its own @worker. Allocates nothing. Returns 0 or
-	 * -errno (then @dst is undefined). */
+	 * -errno (then @dst is undefined): -ENODEV the engine is lost for good, anything else may pass. */
 	int (*crypt)(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
 				 size_t n_blocks);
+
+	/** Its work is done elsewhere (in the kernel, on a device) and may be refused for want of resources or be lost for
+	 * good: a standby engine is kept ready. */
+	bool elsewhere;
 
 	/** Optional: should it be tried when nobody named an engine? NULL: yes. AF_ALG says no where its driver is plain
 	 * software: that is slower than the same instructions called directly. @mode: the chaining mode. */

@@ -13,10 +13,11 @@
 
 struct cf_mode_key;
 
-#define CF_IV_MAX 32u                /* bytes: adiantum's */
-#define CF_MODE_SCRATCH (4u * 1024u) /* bytes a pass works on: source, whitened, tweaks and result share the L1 cache \
-									  */
-#define CF_BATCH_DU_MAX 128u         /* data units in one call of a mode */
+#define CF_IV_MAX 32u /* bytes: adiantum's */
+#define CF_MODE_SCRATCH                                                                                       \
+	(4u * 1024u)             /* bytes a pass works on: source, whitened, tweaks and result share the L1 cache \
+							  */
+#define CF_BATCH_DU_MAX 128u /* data units in one call of a mode */
 
 /** One call: @n_du data units through the mode under one key. */
 struct cf_mode_run {

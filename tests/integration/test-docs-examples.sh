@@ -26,7 +26,7 @@ while read -r line; do
 	'') ! mounted "$S/man/mnt" || cryptfuse close mnt ;; # the end of an example: the next starts afresh
 	*)
 		echo "\$ $line"
-		echo "the passphrase" | sh -c "$line" || fail "exit $?: $line"
+		sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"
 		;;
 	esac
 done <"$S/lines"

@@ -356,6 +356,85 @@ START_TEST(engine__failing_for_good_is_eio)
 }
 END_TEST
 
+/* ---- an engine that works elsewhere and is lost ---- */
+
+static int lost_crypt(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
+					  size_t n)
+{
+	calls++;
+	if (fail_at && calls >= fail_at) {
+		memset(dst, 0xee, n);
+		return -ENODEV;
+	}
+	return real_engine()->crypt(key, worker, dir, src, dst, n);
+}
+
+START_TEST(engine__lost_for_good_is_replaced_by_the_standby)
+{
+	const struct combination *k = &combinations[_i];
+	const size_t n = 141, len = n * 512;
+	struct cf_engine engine = *real_engine();
+	struct cf_cipher_info info;
+	engine.name = "elsewhere";
+	engine.elsewhere = true;
+	engine.crypt = lost_crypt;
+	if (refused(k))
+		return;
+	struct cf_cipher_spec s = spec_of(k->text, k->key_bytes, 512, CF_IV_SECTORS, 0);
+	vector_plaintext(plain, len);
+	for (unsigned at = 1; at < 30; at += 7) {
+		fail_at = 0;
+		CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = open_with(&s, CF_PATH_BATCH, &engine, test_key());
+		must_crypt(c, CF_ENCRYPT, 0, n, plain, other);
+		cf_cipher_info(c, &info);
+		ck_assert_str_eq(info.standby, "openssl");
+		ck_assert(!info.lost);
+		fail_at = at;
+		calls = 0;
+		must_crypt(c, CF_ENCRYPT, 0, n, plain, crypt);
+		ck_assert_msg(!memcmp(crypt, other, len), "%s: wrong bytes when call %u was the last", k->text, at);
+		cf_cipher_info(c, &info);
+		ck_assert(info.lost == (calls >= at));
+		must_crypt(c, CF_DECRYPT, 0, n, crypt, other);
+		ck_assert(!memcmp(plain, other, len));
+	}
+	fail_at = 0;
+}
+END_TEST
+
+START_TEST(engine__lost_without_a_standby_is_eio)
+{
+	struct cf_engine engine = *real_engine();
+	engine.crypt = lost_crypt; /* not elsewhere: nobody kept a standby */
+	fail_at = 0;
+	struct cf_cipher_spec s = spec_of("aes-xts-plain64", 64, 512, CF_IV_SECTORS, 0);
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = open_with(&s, CF_PATH_BATCH, &engine, test_key());
+	fail_at = 1;
+	calls = 0;
+	ck_assert_int_eq(cf_cipher_crypt(c, 0, CF_DECRYPT, 0, 8, plain, crypt), -EIO);
+	fail_at = 0;
+}
+END_TEST
+
+START_TEST(engine__a_refused_batch_is_counted)
+{
+	struct cf_engine engine = failing_engine();
+	struct cf_cipher_info info;
+	struct cf_cipher_spec s = spec_of("aes-cbc-plain64", 32, 512, CF_IV_SECTORS, 0);
+	fail_at = 0;
+	fail_for_ever = 0;
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = open_with(&s, CF_PATH_BATCH, &engine, test_key());
+	for (unsigned i = 1; i <= 3; i++) {
+		fail_at = 1;
+		calls = 0;
+		must_crypt(c, CF_DECRYPT, 0, 16, plain, crypt);
+		cf_cipher_info(c, &info);
+		ck_assert_uint_eq(info.fallbacks, i);
+	}
+	fail_at = 0;
+}
+END_TEST
+
 static int lying_crypt(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
 					   size_t n)
 {
@@ -452,6 +531,9 @@ static Suite *suite(void)
 	tcase_add_test(tc, xts__equal_key_halves_are_read_and_written);
 	tcase_add_loop_test(tc, engine__a_failed_call_never_gives_wrong_bytes_nor_harms_the_source, 0, n);
 	tcase_add_test(tc, engine__failing_for_good_is_eio);
+	tcase_add_loop_test(tc, engine__lost_for_good_is_replaced_by_the_standby, 0, n);
+	tcase_add_test(tc, engine__lost_without_a_standby_is_eio);
+	tcase_add_test(tc, engine__a_refused_batch_is_counted);
 	tcase_add_test(tc, selftest__an_engine_that_errs_in_long_batches_is_never_used);
 	tcase_add_loop_test(tc, check__refuses_with_the_reason, 0, (int)CF_ARRAY_LEN(refusals));
 	tcase_add_test(tc, check__a_named_engine_is_the_only_one_asked);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* choose.c - which engine, when nobody named one: each that has the cipher works on this volume's mode and data unit
+ * for a moment, the cheapest is taken.
+ *
+ * Cost is wall time plus CPU time of the calling thread, kernel time included: an engine that is slower and burns more
+ * is never chosen, one that is a little slower but leaves the CPU alone may be. A constant-time engine is preferred
+ * within a factor of two (HAZARDS 26). Either answer is right; only speed differs. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cryptfuse/engine.h"
+#include "impl.h"
+
+#define TRIAL_BYTES ((size_t)128 << 10)
+#define PATH_NS 500000u   /* of a candidate, for its threshold between paths, a direction */
+#define TRIAL_NS 2000000u /* of a candidate, for its speed */
+#define ROUNDS 5u
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Best of a few rounds in one direction: *wall and *cost in ns, or UINT64_MAX when the engine fails. */
+static void time_dir(struct cf_cipher *c, enum cf_dir dir, size_t n_du, uint8_t *buf, uint64_t *wall, uint64_t *cost)
+{
+	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + TRIAL_NS / 2;
+	*wall = *cost = UINT64_MAX;
+	for (unsigned i = 0; i < ROUNDS && (i == 0 || clock_ns(CLOCK_MONOTONIC) < deadline); i++) {
+		uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC);
+		if (cf_cipher_crypt(c, 0, dir, 0, n_du, buf, buf + n_du * c->spec.du_bytes) != 0)
+			return;
+		uint64_t took = clock_ns(CLOCK_MONOTONIC) - start;
+		uint64_t sum = took + clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+		*wall = took < *wall ? took : *wall;
+		*cost = sum < *cost ? sum : *cost;
+	}
+}
+
+/* Fill in what @plan's engine can do; a cost of UINT64_MAX means that it cannot serve after all. */
+static void try_engine(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_plan *plan,
+					   uint8_t *buf, struct cf_cipher_candidate *out)
+{
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = NULL;
+	*out = (struct cf_cipher_candidate){
+		.engine = plan->engine->name, .constant_time = plan->engine->constant_time(plan->bc), .cost_ns = UINT64_MAX};
+	if (cf_cipher_build(&c, spec, key, plan, 1, CF_PATH_AUTO, PATH_NS, NULL) != 0)
+		return;
+	size_t n_du = TRIAL_BYTES / spec->du_bytes;
+	uint64_t wall[2], cost[2];
+	for (enum cf_dir d = CF_ENCRYPT; d <= CF_DECRYPT; d++) {
+		time_dir(c, d, n_du, buf, &wall[d], &cost[d]);
+		if (wall[d] == UINT64_MAX)
+			return;
+		out->mb_per_s[d] = (uint32_t)(TRIAL_BYTES * 1000 / (wall[d] ? wall[d] : 1));
+	}
+	out->cost_ns = cost[CF_ENCRYPT] + cost[CF_DECRYPT];
+}
+
+/* Cheapest first; a constant-time engine goes before one that is not and less than twice as fast. */
+static bool better(const struct cf_cipher_candidate *a, const struct cf_cipher_candidate *b)
+{
+	if (a->cost_ns == UINT64_MAX || b->cost_ns == UINT64_MAX || a->constant_time == b->constant_time)
+		return a->cost_ns < b->cost_ns;
+	return a->constant_time ? a->cost_ns / 2 <= b->cost_ns : b->cost_ns / 2 > a->cost_ns;
+}
+
+static void sort(struct cf_cipher_choice *c)
+{
+	for (unsigned i = 1; i < c->n; i++)
+		for (unsigned j = i; j && better(&c->figures[j], &c->figures[j - 1]); j--) {
+			struct cf_cipher_candidate f = c->figures[j];
+			const struct cf_engine *e = c->engines[j];
+			c->figures[j] = c->figures[j - 1];
+			c->engines[j] = c->engines[j - 1];
+			c->figures[j - 1] = f;
+			c->engines[j - 1] = e;
+		}
+}
+
+static bool competes(const struct cf_engine *e, const struct cf_cipher_spec *spec, const struct cf_cipher_plan *p)
+{
+	return e->probe(NULL) == 0 && cf_cipher_engine_serves(e, spec, p) &&
+		   (!e->competes || e->competes(p->mode->name, p->bc, p->layout.subkey_bytes));
+}
+
+void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_opts *opts,
+					  const struct cf_cipher_plan *plan, struct cf_cipher_choice *out)
+{
+	bool any = !opts->use && (!opts->engine || !*opts->engine || !strcmp(opts->engine, "auto"));
+	*out = (struct cf_cipher_choice){.n = 0};
+	for (size_t i = 0; any && cf_engines[i] && out->n < CF_CANDIDATES_MAX; i++)
+		if (competes(cf_engines[i], spec, plan))
+			out->engines[out->n++] = cf_engines[i];
+	if (out->n == 0) /* named, or only one that would not have competed */
+		out->engines[out->n++] = plan->engine;
+	uint8_t *buf = out->n > 1 ? malloc(2 * TRIAL_BYTES) : NULL;
+	if (!buf)
+		return;
+	memset(buf, 0xa5, 2 * TRIAL_BYTES);
+	struct cf_cipher_plan p = *plan;
+	for (unsigned i = 0; i < out->n; i++) {
+		p.engine = out->engines[i];
+		try_engine(spec, key, &p, buf, &out->figures[i]);
+	}
+	sort(out);
+	free(buf);
+}
