@@ -8,9 +8,15 @@
 
 #include "cryptfuse/err.h"
 
-extern const struct cf_engine cf_engine_openssl, cf_engine_null;
+extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_openssl,
+	cf_engine_null;
 
-const struct cf_engine *const cf_engines[] = {&cf_engine_openssl, &cf_engine_null, NULL};
+const struct cf_engine *const cf_engines[] = {
+#ifdef __x86_64__
+	&cf_engine_cpu_vaes512, &cf_engine_cpu_vaes256, &cf_engine_cpu_aesni,
+#endif
+	&cf_engine_openssl,     &cf_engine_null,        NULL,
+};
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
 static const struct cf_block_cipher block_ciphers[] = {
