@@ -47,17 +47,16 @@ static const struct gcry_name {
 };
 
 /* How many blocks libgcrypt's code computes at once, and from how many on it pays to fill up a group with zeros rather
- * than go on block by block. Measured; elsewhere nothing is filled up. */
+ * than go on block by block. Measured, on processors that have what the code needs; elsewhere nothing is filled up. */
 static const struct grouping {
 	const char *cipher;
 	uint8_t group, fill_from;
+	enum { BY_ANY, BY_AESNI } by;
 } groupings[] = {
-#if defined(__x86_64__)
-	{"aes", 16, 7},     {"camellia", 32, 8}, {"serpent", 16, 4}, {"twofish", 16, 12},
-	{"blowfish", 4, 3}, {"cast5", 4, 3},     {"des3_ede", 3, 3},
-#endif
-	{NULL, 16, 16},
+	{"aes", 16, 9, BY_AESNI},   {"camellia", 32, 8, BY_AESNI}, {"serpent", 16, 4, BY_ANY}, {"twofish", 16, 12, BY_ANY},
+	{"blowfish", 4, 3, BY_ANY}, {"cast5", 4, 3, BY_ANY},       {"des3_ede", 3, 3, BY_ANY},
 };
+static const struct grouping nothing_filled = {NULL, 16, 16, BY_ANY};
 
 /* One key of one cipher: hd[worker][direction]. */
 struct gcry_handles {
@@ -157,10 +156,15 @@ static bool constant_time(const struct cf_block_cipher *bc)
 
 static const struct grouping *grouping_of(const char *cipher)
 {
-	const struct grouping *g = groupings;
-	while (g->cipher && strcmp(g->cipher, cipher) != 0)
-		g++;
-	return g;
+	bool any = false, aesni = false;
+#if defined(__x86_64__)
+	any = true;
+	aesni = __builtin_cpu_supports("aes") && __builtin_cpu_supports("avx");
+#endif
+	for (size_t i = 0; i < CF_ARRAY_LEN(groupings); i++)
+		if (!strcmp(groupings[i].cipher, cipher) && (groupings[i].by == BY_AESNI ? aesni : any))
+			return &groupings[i];
+	return &nothing_filled;
 }
 
 static void handles_free(struct gcry_handles **handles)
@@ -229,6 +233,8 @@ static int padded_new(struct gcry_handles **out, const struct cf_block_cipher *b
 
 /* ---- the block primitive ---- */
 
+static const uint8_t zeros[CF_BLOCK_MAX];
+
 static int key_new(struct cf_engine_key **out, const struct cf_block_cipher *bc, const uint8_t *key, size_t key_len,
 				   unsigned n_workers)
 {
@@ -255,12 +261,12 @@ static void key_free(struct cf_engine_key **key)
 static int crypt_tail(const struct gcry_handles *h, gcry_cipher_hd_t hd, enum cf_dir dir, const uint8_t *src,
 					  uint8_t *dst, size_t head, size_t tail)
 {
-	uint8_t in[(2 + GROUP_MAX) * CF_BLOCK_MAX] = {0}, out[GROUP_MAX * CF_BLOCK_MAX];
+	uint8_t in[(2 + GROUP_MAX) * CF_BLOCK_MAX], out[GROUP_MAX * CF_BLOCK_MAX];
 	size_t block = h->block_bytes, run = (tail < h->fill_from ? tail : h->group) * block;
 	const uint8_t *fed = in + (dir == CF_ENCRYPT ? 2 : 1) * block, *xored = in + (dir == CF_ENCRYPT ? 2 : 0) * block;
-	if (head)
-		memcpy(in, src + (head - 1) * block, block);
+	memcpy(in, head ? src + (head - 1) * block : zeros, block);
 	memcpy(in + block, src + head * block, tail * block);
+	memset(in + (1 + tail) * block, 0, run + block - tail * block);
 	if (gcry_cipher_decrypt(hd, out, run, fed, run) != 0)
 		return -EIO;
 	cf_xor(dst + head * block, out, xored, tail * block);
@@ -283,7 +289,6 @@ static int crypt_head(const struct gcry_handles *h, gcry_cipher_hd_t hd, enum cf
 static int crypt_blocks(struct cf_engine_key *key, unsigned worker, enum cf_dir dir, const uint8_t *src, uint8_t *dst,
 						size_t n_blocks)
 {
-	static const uint8_t zeros[CF_BLOCK_MAX];
 	const struct gcry_handles *h = (struct gcry_handles *)key;
 	gcry_cipher_hd_t hd = h->hd[worker][dir];
 	if (n_blocks == 0)
