@@ -224,6 +224,107 @@ START_TEST(keys__wrong_lengths_are_not_had)
 }
 END_TEST
 
+/* ---- every length, against libcrypto ---- */
+
+#define LONGEST 600u /* blocks: several passes of the widest vectors, and every rest */
+
+static uint8_t long_src[LONGEST * 16 * 3], long_want[sizeof(long_src)], long_got[sizeof(long_src)];
+
+static const struct cf_engine *libcrypto(void)
+{
+	const struct cf_engine *e = NULL;
+	ck_assert_int_eq(cf_engine_find("openssl", &e, NULL), 0);
+	return e;
+}
+
+static void compare_mode(const struct cf_engine *e, const char *mode, const struct cf_block_cipher *bc, size_t key_len)
+{
+	struct cf_engine_mode *a = NULL, *b = NULL;
+	uint8_t key[64], ivs[40 * 16];
+	const struct cf_engine *ref = libcrypto();
+	fill(key, sizeof(key), (unsigned)key_len + 1);
+	fill(ivs, sizeof(ivs), 99);
+	ck_assert_int_eq(ref->mode_new(&a, mode, bc, key, key_len, 1), 0);
+	ck_assert_int_eq(e->mode_new(&b, mode, bc, key, key_len, 1), 0);
+	for (uint32_t blocks = 1; blocks <= LONGEST; blocks++)
+		for (enum cf_dir dir = CF_ENCRYPT; dir <= CF_DECRYPT; dir++) {
+			/* three data units, and as many small ones as there are IVs for every number of lanes */
+			size_t n_du = blocks <= 8 ? 1 + (blocks * 7 + (size_t)dir * 5) % 40 : 3;
+			uint32_t du = blocks * 16;
+			struct cf_engine_batch run = {
+				.dir = dir, .src = long_src, .dst = long_want, .ivs = ivs, .n_du = n_du, .du_bytes = du};
+			ck_assert_int_eq(ref->mode_crypt(a, 0, &run), 0);
+			run.dst = long_got;
+			memset(long_got, 0, n_du * du);
+			ck_assert_int_eq(e->mode_crypt(b, 0, &run), 0);
+			ck_assert_msg(!memcmp(long_want, long_got, n_du * du),
+						  "%s %s-%s %zu, %zu data units of %u blocks, %d: differs", e->name, bc->name, mode, key_len,
+						  n_du, blocks, dir);
+		}
+	/* all numbers of lanes at one length */
+	for (size_t n_du = 1; n_du <= 40; n_du++) {
+		struct cf_engine_batch run = {
+			.dir = CF_ENCRYPT, .src = long_src, .dst = long_want, .ivs = ivs, .n_du = n_du, .du_bytes = 512};
+		ck_assert_int_eq(ref->mode_crypt(a, 0, &run), 0);
+		run.dst = long_got;
+		ck_assert_int_eq(e->mode_crypt(b, 0, &run), 0);
+		ck_assert_msg(!memcmp(long_want, long_got, n_du * 512), "%s %s, %zu lanes: differs", e->name, mode, n_du);
+	}
+	ref->mode_free(&a);
+	e->mode_free(&b);
+}
+
+START_TEST(modes__equal_libcrypto_at_every_length)
+{
+	static const char *const modes[] = {"xts", "cbc"};
+	unsigned n = 0;
+	fill(long_src, sizeof(long_src), 17);
+	for (size_t i = 0; cf_engines[i]; i++) {
+		const struct cf_engine *e = cf_engines[i];
+		if (!e->mode_has || e == libcrypto() || e->probe(NULL) != 0)
+			continue;
+		for (size_t c = 0; c < CF_ARRAY_LEN(ciphers); c++)
+			for (size_t m = 0; m < 2; m++)
+				for (size_t key_len = 16; key_len <= 64; key_len += 8) {
+					const struct cf_block_cipher *bc = cf_block_cipher_find(ciphers[c]);
+					if (!e->mode_has(modes[m], bc, key_len) || !libcrypto()->mode_has(modes[m], bc, key_len))
+						continue;
+					compare_mode(e, modes[m], bc, key_len);
+					n++;
+				}
+	}
+	printf("%u engine x mode x key length combinations compared at every length\n", n);
+}
+END_TEST
+
+START_TEST(blocks__equal_libcrypto_at_every_length)
+{
+	const struct cf_block_cipher *aes = cf_block_cipher_find("aes");
+	uint8_t key[32];
+	fill(long_src, sizeof(long_src), 23);
+	fill(key, sizeof(key), 24);
+	for (size_t i = 0; cf_engines[i]; i++)
+		for (size_t key_len = 16; key_len <= 32; key_len += 8) {
+			const struct cf_engine *e = cf_engines[i], *ref = libcrypto();
+			if (e == ref || e->probe(NULL) != 0 || !e->has(aes, key_len))
+				continue;
+			struct cf_engine_key *a = new_key(ref, aes, key, key_len, 1), *b = new_key(e, aes, key, key_len, 1);
+			for (size_t n = 1; n <= LONGEST; n++)
+				for (enum cf_dir dir = CF_ENCRYPT; dir <= CF_DECRYPT; dir++) {
+					ck_assert_int_eq(ref->crypt(a, 0, dir, long_src, long_want, n), 0);
+					memset(long_got, 0, n * 16 + 16);
+					ck_assert_int_eq(e->crypt(b, 0, dir, long_src, long_got, n), 0);
+					ck_assert_msg(!memcmp(long_want, long_got, n * 16), "%s %zu: %zu blocks differ", e->name, key_len,
+								  n);
+					for (size_t at = 0; at < 16; at++)
+						ck_assert_msg(!long_got[n * 16 + at], "%s %zu: wrote past %zu blocks", e->name, key_len, n);
+				}
+			ref->key_free(&a);
+			e->key_free(&b);
+		}
+}
+END_TEST
+
 /* ---- workers ---- */
 
 struct job {
@@ -483,6 +584,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, engines__that_have_the_same_cipher_agree);
 	tcase_add_test(tc, keys__weak_ones_are_taken);
 	tcase_add_test(tc, keys__wrong_lengths_are_not_had);
+	tcase_add_test(tc, modes__equal_libcrypto_at_every_length);
+	tcase_add_test(tc, blocks__equal_libcrypto_at_every_length);
 	tcase_add_test(tc, workers__do_not_disturb_each_other);
 	tcase_add_test(tc, modes__are_what_their_definition_makes_of_the_block_primitive);
 	tcase_add_test(tc, modes__that_nobody_has_are_refused);
