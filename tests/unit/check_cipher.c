@@ -492,7 +492,7 @@ static const struct refusal {
 	{"aes-xts-plain64", 65, 512, 0, -ENODEV, "does not fit"},
 	{"aes-lrw-benbi", 8, 512, 0, -ENODEV, "does not fit"},
 	{"aes:4-xts-plain64", 130, 512, 0, -ENODEV, "does not divide"},
-	{"serpent-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has serpent-xts"},
+	{"cast6-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has cast6-xts"},
 	{"xchacha12,aes-adiantum-plain64", 32, 512, 0, -ENODEV, "no engine here has xchacha12,aes-adiantum"},
 	{"nope-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has the cipher 'nope'"},
 	{"aes-gcm-plain64", 32, 512, 0, -ENODEV, "no engine here has the mode 'gcm'"},
@@ -531,6 +531,10 @@ START_TEST(check__a_named_engine_is_the_only_one_asked)
 	err = (struct cf_err){0};
 	ck_assert_int_eq(cf_cipher_check(&s, "made-up", &err), -EINVAL);
 	ck_assert_msg(strstr(err.text, "openssl") != NULL, "%s", err.text);
+	err = (struct cf_err){0};
+	s = spec_of("serpent-xts-plain64", 64, 512, CF_IV_SECTORS, 0);
+	ck_assert_int_eq(cf_cipher_check(&s, "openssl", &err), -ENODEV);
+	ck_assert_msg(strstr(err.text, "no engine here has serpent-xts") != NULL, "%s", err.text);
 }
 END_TEST
 
