@@ -272,6 +272,22 @@ static void add_results(struct run *r, enum cf_dir dir, unsigned rounds, const s
 	}
 }
 
+/* What was then measured is slower than the path can be. */
+static void note_fallbacks(const struct run *r)
+{
+	for (size_t i = 0; i < r->n_contenders; i++) {
+		const struct contender *c = &r->contenders[i];
+		struct cf_cipher_info info;
+		char text[CF_ERR_TEXT];
+		cf_cipher_info(c->cipher, &info);
+		snprintf(text, sizeof(text),
+				 "engine %s, path %s, sector size %u: %llu batches were refused and done unit by unit", c->engine,
+				 c->path, r->spec.du_bytes, (unsigned long long)info.fallbacks);
+		if (info.fallbacks)
+			r->ui->note(r->ui->ctx, text);
+	}
+}
+
 /* What open would do, by doing it. */
 static int ask_open(const struct run *r, struct cf_cipher_info *out, struct cf_err *err)
 {
@@ -301,6 +317,7 @@ static int run_size(struct run *r, uint32_t du_bytes, size_t n_more, struct cf_e
 			add_results(r, dir, (unsigned)rounds, &open);
 		rc = rounds < 0 ? rounds : 0;
 	}
+	note_fallbacks(r);
 	drop_contenders(r);
 	return rc;
 }

@@ -43,7 +43,7 @@ struct cf_bench {
 /** How the bench speaks to a person; every slot is called between measurements only. */
 struct cf_bench_ui {
 	void *ctx;
-	/** An engine that was left out, and why. */
+	/** An engine that was left out, and why; or that refused some of the batches. */
 	void (*note)(void *ctx, const char *text);
 	/** What comes next, with @percent of the budget gone. Anything but 0 ends the bench, which returns it. */
 	int (*step)(void *ctx, unsigned percent, const struct cf_bench_result *next);
