@@ -78,6 +78,11 @@ struct cf_cipher_info {
  * crypt_ctr_ivmode(). */
 int cf_cipher_check(const struct cf_cipher_spec *spec, const char *engine, struct cf_err *err) CF_MUST_CHECK;
 
+/** cf_cipher_default_key_bytes - a volume key that fits @spec, whose key_bytes and du_bytes are not looked at
+ * Each key of the cipher gets 256 bits where the cipher takes them, else as many as it takes; what mode and IV kind
+ * need comes on top. 0 for cipher_null; 32 where nothing fits (cf_cipher_check then says why). Pure. */
+uint32_t cf_cipher_default_key_bytes(const struct cf_cipher_spec *spec);
+
 /** cf_cipher_new - set up all keys and contexts, self-test, measure paths; the data path allocates nothing afterwards
  * @key: borrowed, spec->key_bytes (NULL when 0); a copy goes to the secret arena.
  * Returns 0 and *out; errors as cf_cipher_check; -EIO the engine failed its self-test; -ENOMEM. */
