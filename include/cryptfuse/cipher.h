@@ -46,7 +46,7 @@ struct cf_cipher_opts {
 	unsigned n_workers; /* 1 to CF_WORKERS_MAX: how many threads may crypt at once */
 };
 
-#define CF_CANDIDATES_MAX 4u
+#define CF_CANDIDATES_MAX 8u
 
 /** An engine that was tried at open because nobody named one. */
 struct cf_cipher_candidate {
