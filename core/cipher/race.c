@@ -11,7 +11,8 @@
 
 #include "cryptfuse/err.h"
 
-#define SHARE_MIN_NS 5000000u
+#define SHARE_MIN_NS 5000000u  /* enough for a few turns of all but very slow ones */
+#define SLICE_MAX_NS 50000000u /* so soon is a Ctrl-C noticed */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -45,8 +46,8 @@ static int one_request(const struct cf_race *r, struct cf_contender *c, enum cf_
 						   r->buf + CF_BENCH_REQUEST_BYTES);
 }
 
-/* At least one request, and on until @turn_ns are over. */
-static int take_turn(const struct cf_race *r, struct cf_contender *c, enum cf_dir dir, uint64_t turn_ns)
+/* At least one request, and on until @ns are over. */
+static int take_slice(const struct cf_race *r, struct cf_contender *c, enum cf_dir dir, uint64_t ns)
 {
 	uint64_t n = 0, took, cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC);
 	do {
@@ -55,12 +56,10 @@ static int take_turn(const struct cf_race *r, struct cf_contender *c, enum cf_di
 			return rc;
 		n++;
 		took = clock_ns(CLOCK_MONOTONIC) - start;
-	} while (took < turn_ns);
-	struct cf_tally *t = &c->tally;
-	t->cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	t->wall_ns += took;
-	t->n_requests += n;
-	t->request_ns[t->n_turns++] = took / n ? took / n : 1;
+	} while (took < ns);
+	c->tally.cpu_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	c->tally.wall_ns += took;
+	c->tally.n_requests += n;
 	return 0;
 }
 
@@ -75,18 +74,32 @@ static int check_contender(const struct cf_race *r, const struct cf_contender *c
 	return 0;
 }
 
+/* A turn goes in slices, between which the bench can be stopped. */
+static int take_turn(const struct cf_race *r, struct cf_contender *c, enum cf_dir dir, uint64_t turn_ns,
+					 struct cf_err *err)
+{
+	struct cf_tally *t = &c->tally;
+	const uint64_t wall_before = t->wall_ns, requests_before = t->n_requests,
+				   slice_ns = turn_ns < SLICE_MAX_NS ? turn_ns : SLICE_MAX_NS;
+	do {
+		int rc = step(r, c, dir);
+		if (rc || (rc = check_contender(r, c, take_slice(r, c, dir, slice_ns), err)))
+			return rc;
+	} while (t->wall_ns - wall_before < turn_ns);
+	t->request_ns[t->n_turns++] = (t->wall_ns - wall_before) / (t->n_requests - requests_before);
+	return 0;
+}
+
 /* A turn each, but for those that have had their share. */
 static int one_round(struct cf_race *r, enum cf_dir dir, uint64_t turn_ns, uint64_t share_ns, struct cf_err *err)
 {
-	for (size_t i = 0; i < r->n_contenders; i++) {
+	int rc = 0;
+	for (size_t i = 0; !rc && i < r->n_contenders; i++) {
 		struct cf_contender *c = &r->contenders[i];
-		if (c->tally.n_turns && c->tally.wall_ns >= share_ns)
-			continue;
-		int rc = step(r, c, dir);
-		if (rc || (rc = check_contender(r, c, take_turn(r, c, dir, turn_ns), err)))
-			return rc;
+		if (c->tally.n_turns == 0 || c->tally.wall_ns < share_ns)
+			rc = take_turn(r, c, dir, turn_ns, err);
 	}
-	return 0;
+	return rc;
 }
 
 /* The first request finds cold caches: it counts only for one that is so slow that there is no time for many more. */
