@@ -12,17 +12,21 @@
 extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_openssl,
 	cf_engine_gcrypt, cf_engine_null;
 
+/* clang-format off */
 const struct cf_engine *const cf_engines[] = {
 #ifdef __x86_64__
-	&cf_engine_cpu_vaes512, &cf_engine_cpu_vaes256,
+	&cf_engine_cpu_vaes512,
+	&cf_engine_cpu_vaes256,
 	&cf_engine_cpu_aesni,
 #endif
 	&cf_engine_openssl,
 #ifdef HAVE_GCRYPT
 	&cf_engine_gcrypt,
 #endif
-	&cf_engine_null,        NULL,
+	&cf_engine_null,
+	NULL,
 };
+/* clang-format on */
 
 /* Those that a build may lack, which is another thing than a name that nobody knows. */
 static const char *const optional_engines[] = {"gcrypt"};
