@@ -81,7 +81,7 @@ static int judge_ours(const struct state *s, struct ours *o, uint64_t sectors, c
 
 static void show(const struct verdict *v, const char *what, const char *table)
 {
-	printf("  %s: %s\n  dm-crypt: %s%s\n  cryptfuse: %s\n", what, table, v->kernel ? strerror(-v->kernel) : "taken",
+	printf("  %s: %s\n  dm-crypt: %s %s\n  cryptfuse: %s\n", what, table, v->kernel ? strerror(-v->kernel) : "taken",
 		   v->kernel ? v->why : "", v->ours ? v->err.text : "taken");
 }
 

@@ -70,24 +70,25 @@ struct cipher {
 	const char *hashes; /* for essiv: whose digest is a key */
 };
 
-/* The more often a cipher stands here, the more tables it gets. */
+/* The more often a cipher stands here, the more tables it gets. Those that every build of cryptfuse has come first. */
 static const struct cipher ciphers[] = {
 	{"aes", 16, "16 24 32", "md5 sha256 sha3-256 wp256"},
 	{"aes", 16, "16 24 32", "md5 sha256 sha3-256 wp256"},
 	{"aes", 16, "16 24 32", "sha256"},
-	{"aes", 16, "32", "sha256"},
+	{"aes", 16, "16 24 32", "sha256"},
 	{"aes", 16, "32", "sha256"},
 	{"aes", 16, "16", "sha256"},
 	{"camellia", 16, "16 24 32", "md5 sha256"},
 	{"camellia", 16, "16 24 32", "md5 sha256"},
 	{"camellia", 16, "16 24 32", "md5 sha256"},
-	{"serpent", 16, "16 24 32 32 9", "md5 sha1 sha224 sha256"},
-	{"twofish", 16, "16 24 32", "md5 sha256"},
-	{"cast6", 16, "16 20 24 28 32", "md5 sha1 rmd160 sha224 sha256"},
 	{"blowfish", 8, "4 16 32 56", "md5 sha1 rmd160 sha256 sha384 wp384"},
 	{"cast5", 8, "5 9 10 11 16", "md5"},
 	{"des3_ede", 8, "24", ""},
+	{"serpent", 16, "16 24 32 32 9", "md5 sha1 sha224 sha256"},
+	{"twofish", 16, "16 24 32", "md5 sha256"},
+	{"cast6", 16, "16 20 24 28 32", "md5 sha1 rmd160 sha224 sha256"},
 };
+#define CIPHERS_EVERYWHERE 12u
 
 /* ---- choosing ---- */
 
@@ -117,11 +118,11 @@ static unsigned number_of(struct rng *r, const char *list)
 	return n;
 }
 
-static const struct cipher *pick_cipher(struct rng *r, const struct table_combo *c)
+static const struct cipher *pick_cipher(struct rng *r, const struct table_combo *c, size_t n_ciphers)
 {
 	bool block16 = is(c->mode, "xts") || is(c->mode, "lrw");
 	for (;;) {
-		const struct cipher *cipher = &ciphers[rng_below(r, CF_ARRAY_LEN(ciphers))];
+		const struct cipher *cipher = &ciphers[rng_below(r, n_ciphers)];
 		bool has_hash = !is(c->iv, "essiv") || *cipher->hashes;
 		/* the Elephant's second half is an AES key, and as long as the first */
 		bool halves = !is(c->iv, "elephant") || cipher->block == 16 || is(cipher->name, "blowfish");
@@ -298,7 +299,8 @@ void table_sound(struct table *t, uint64_t seed, uint64_t index)
 	struct draft d = {.r = rng_new(seed, index), .t = t};
 	*t = (struct table){.combo = pick_combo(seed, index)};
 	d.combo = &table_combos[t->combo];
-	d.cipher = pick_cipher(&d.r, d.combo);
+	/* the rounds that must reach everything do so with ciphers that every build has */
+	d.cipher = pick_cipher(&d.r, d.combo, index < 2 * table_combos_n() ? CIPHERS_EVERYWHERE : CF_ARRAY_LEN(ciphers));
 	pick_keys(&d, index % 5 == 2);
 	pick_du(&d, index % 5 == 0);
 	uint64_t step = t->du_bytes / 512, most = MAX_SECTORS / step;

@@ -290,10 +290,19 @@ static void split(struct words *w, const char *params)
 	free(copy);
 }
 
+/* dm-crypt 1.24 looks for a second colon in "integrity:16" and takes the whole kernel down when there is none. */
+static void spare_the_kernel(char *word)
+{
+	static const char fatal[] = "integrity:";
+	if (!strncmp(word, fatal, strlen(fatal)) && !strchr(word + strlen(fatal), ':'))
+		*word = 'I';
+}
+
 static void join(struct words *w, char *to)
 {
 	*to = '\0';
 	for (unsigned i = 0; i < w->n; i++) {
+		spare_the_kernel(w->at[i]);
 		to += sprintf(to, "%s%s", i ? " " : "", w->at[i]);
 		free(w->at[i]);
 	}
