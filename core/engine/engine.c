@@ -6,11 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config.h"
 #include "cryptfuse/err.h"
 
-extern const struct cf_engine cf_engine_openssl, cf_engine_null;
+extern const struct cf_engine cf_engine_openssl, cf_engine_afalg, cf_engine_null;
 
-const struct cf_engine *const cf_engines[] = {&cf_engine_openssl, &cf_engine_null, NULL};
+const struct cf_engine *const cf_engines[] = {
+	&cf_engine_openssl,
+#ifdef HAVE_AFALG
+	&cf_engine_afalg,
+#endif
+	&cf_engine_null,
+	NULL,
+};
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
 static const struct cf_block_cipher block_ciphers[] = {
