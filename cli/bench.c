@@ -188,10 +188,10 @@ static void print_table(const struct cf_cipher_spec *spec, const struct cf_bench
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
 	printf("%s, key of %u bits; batches of %u KiB, one thread\n\n", cipher, spec->key_bytes * 8,
 		   CF_BENCH_REQUEST_BYTES / 1024);
-	printf("%11s  %-9s  %-8s  %-6s  %8s  %9s\n", "sector size", "direction", "engine", "path", "MB/s", "CPU s/GiB");
+	printf("%11s  %-9s  %-11s  %-6s  %8s  %9s\n", "sector size", "direction", "engine", "path", "MB/s", "CPU s/GiB");
 	for (size_t i = 0; i < b->n_results; i++) {
 		const struct cf_bench_result *r = &b->results[i];
-		printf("%11u  %-9s  %-8s  %-6s  %8.1f  %9.3f%s\n", r->du_bytes, dir_names[r->dir], r->engine, r->path,
+		printf("%11u  %-9s  %-11s  %-6s  %8.1f  %9.3f%s\n", r->du_bytes, dir_names[r->dir], r->engine, r->path,
 			   r->mb_per_s, r->cpu_s_per_gib, r->chosen ? "  *" : "");
 	}
 	puts("\n* what 'cryptfuse open' would take for such a batch");

@@ -14,7 +14,7 @@ struct cf_err;
 
 #define CF_BENCH_REQUEST_BYTES (512u * 1024u) /* what one read or write through FUSE brings at most */
 #define CF_BENCH_DU_SIZES_MAX 8u              /* there are no more powers of two from 512 to 65536 */
-#define CF_BENCH_CONTENDERS_MAX 16u           /* engines x paths */
+#define CF_BENCH_CONTENDERS_MAX 32u           /* engines x paths */
 #define CF_BENCH_RESULTS_MAX (2u * CF_BENCH_DU_SIZES_MAX * CF_BENCH_CONTENDERS_MAX)
 
 struct cf_bench_opts {
