@@ -10,7 +10,7 @@
 #include "cryptfuse/err.h"
 
 extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_openssl,
-	cf_engine_gcrypt, cf_engine_null;
+	cf_engine_gcrypt, cf_engine_afalg, cf_engine_null;
 
 /* clang-format off */
 const struct cf_engine *const cf_engines[] = {
@@ -23,13 +23,16 @@ const struct cf_engine *const cf_engines[] = {
 #ifdef HAVE_GCRYPT
 	&cf_engine_gcrypt,
 #endif
+#ifdef HAVE_AFALG
+	&cf_engine_afalg,
+#endif
 	&cf_engine_null,
 	NULL,
 };
 /* clang-format on */
 
 /* Those that a build may lack, which is another thing than a name that nobody knows. */
-static const char *const optional_engines[] = {"gcrypt"};
+static const char *const optional_engines[] = {"gcrypt", "afalg"};
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
 static const struct cf_block_cipher block_ciphers[] = {
