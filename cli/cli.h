@@ -20,7 +20,7 @@ struct cli_command {
 	int (*run)(const struct cli_opts *o, struct cf_err *err);
 };
 
-extern const struct cli_command cli_open, cli_close, cli_status;
+extern const struct cli_command cli_open, cli_close, cli_status, cli_bench;
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
@@ -30,6 +30,22 @@ void cli_printable(char *text);
 
 /** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */
 void cli_format_bytes(uint64_t bytes, char *text, size_t text_size);
+
+/** How far long work is: one line on standard error that changes in place; nothing unless that is a terminal. */
+struct cli_progress {
+	unsigned is_on;
+	unsigned percent; /* what stands there, and */
+	int width;        /* how wide; 0 nothing */
+};
+
+/** cli_progress_init - to be done before the others. */
+void cli_progress_init(struct cli_progress *p);
+
+/** cli_progress_show - put "NN %  TEXT" there if @percent has changed. @text: short, without control characters. */
+void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text);
+
+/** cli_progress_end - take the line away, so that what is said next stands alone. */
+void cli_progress_end(struct cli_progress *p);
 
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
  * is no terminal. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries; -ETIMEDOUT; -EINTR. */

@@ -87,17 +87,47 @@ static int take_string(struct cli_opts *out, const struct cli_option *o, const c
 	return 0;
 }
 
-static int take_number(struct cli_opts *out, const struct cli_option *o, const char *text, struct cf_err *err)
+static int parse_number(const struct cli_option *o, const char *text, uint64_t *n, struct cf_err *err)
 {
 	const uint64_t max = o->max ? o->max : UINT64_MAX;
-	uint64_t n = 0;
-	int rc = cf_units_parse_number(text, max, &n);
+	int rc = cf_units_parse_number(text, max, n);
 	if (rc == -EINVAL)
 		return cf_fail(err, rc, "--%s '%s': not a number (%s, decimal digits only)", o->name, text, o->arg);
-	if (rc || n < o->min)
+	if (rc || *n < o->min)
 		return cf_fail(err, -EINVAL, "--%s '%s': must be %llu to %llu", o->name, text, (unsigned long long)o->min,
 					   (unsigned long long)max);
-	store(out, o, n);
+	return 0;
+}
+
+static int take_number(struct cli_opts *out, const struct cli_option *o, const char *text, struct cf_err *err)
+{
+	uint64_t n = 0;
+	int rc = parse_number(o, text, &n, err);
+	if (rc == 0)
+		store(out, o, n);
+	return rc;
+}
+
+static int take_numbers(struct cli_opts *out, const struct cli_option *o, const char *text, struct cf_err *err)
+{
+	struct cli_numbers list;
+	char word[32];
+	assert(o->field_bytes == sizeof(list));
+	memcpy(&list, (const uint8_t *)out + o->field_off, sizeof(list));
+	for (const char *at = text;; at++) {
+		const size_t len = strcspn(at, ",");
+		if (list.n == CLI_NUMBERS_MAX)
+			return cf_fail(err, -EINVAL, "--%s: more than %d of them", o->name, CLI_NUMBERS_MAX);
+		snprintf(word, sizeof(word), "%.*s", (int)len, at);
+		int rc = parse_number(o, len < sizeof(word) ? word : text, &list.at[list.n], err);
+		if (rc)
+			return rc;
+		list.n++;
+		at += len;
+		if (!*at)
+			break;
+	}
+	memcpy((uint8_t *)out + o->field_off, &list, sizeof(list));
 	return 0;
 }
 
@@ -146,6 +176,8 @@ static int take(struct cli_opts *out, const struct cli_option *o, const char *te
 		return take_string(out, o, text, err);
 	case CLI_NUMBER:
 		return take_number(out, o, text, err);
+	case CLI_NUMBERS:
+		return take_numbers(out, o, text, err);
 	case CLI_SIZE:
 		return take_size(out, o, text, err);
 	case CLI_OCTAL:
@@ -231,6 +263,7 @@ int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, stru
 		.name = "volume",
 		.mode = CLI_MODE_DEFAULT,
 		.stop_timeout_s = 10,
+		.seconds = 10,
 	};
 	int rc = take_options(cmd, &r, argc, argv, out, err);
 	return rc || out->help ? rc : take_args(cmd, argc, argv, out, err);

@@ -18,6 +18,13 @@ struct cli_command;
 #define CLI_ARGS_MAX 2
 #define CLI_OPTIONS_MAX 96 /* of one command, all groups together */
 #define CLI_MODE_DEFAULT UINT64_MAX
+#define CLI_NUMBERS_MAX 8
+
+/** A list of numbers that may be of any length up to CLI_NUMBERS_MAX; 0: not given. */
+struct cli_numbers {
+	uint64_t n;
+	uint64_t at[CLI_NUMBERS_MAX];
+};
 
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
@@ -33,6 +40,9 @@ struct cli_opts {
 	uint64_t stop_timeout_s;
 	unsigned foreground, debug;
 
+	struct cli_numbers sector_sizes;
+	uint64_t seconds;
+
 	unsigned json;
 	unsigned help;
 
@@ -41,13 +51,14 @@ struct cli_opts {
 };
 
 enum cli_kind {
-	CLI_SET,    /* no argument: the field becomes .value */
-	CLI_STRING, /* any text */
-	CLI_NUMBER, /* decimal digits, .min to .max */
-	CLI_SIZE,   /* bytes, or with a suffix */
-	CLI_OCTAL,  /* permission bits */
-	CLI_WORD,   /* one of .words */
-	CLI_NO_USE, /* accepted for the sake of cryptsetup's command lines, without effect */
+	CLI_SET,     /* no argument: the field becomes .value */
+	CLI_STRING,  /* any text */
+	CLI_NUMBER,  /* decimal digits, .min to .max */
+	CLI_NUMBERS, /* one or several, with commas between; given again, more of them */
+	CLI_SIZE,    /* bytes, or with a suffix */
+	CLI_OCTAL,   /* permission bits */
+	CLI_WORD,    /* one of .words */
+	CLI_NO_USE,  /* accepted for the sake of cryptsetup's command lines, without effect */
 };
 
 struct cli_word {
@@ -63,7 +74,7 @@ struct cli_option {
 	const char *help;
 	size_t field_off;             /* in struct cli_opts */
 	size_t field_bytes;           /* 0: sets nothing */
-	uint64_t min, max;            /* CLI_NUMBER; max 0: no limit */
+	uint64_t min, max;            /* CLI_NUMBER, CLI_NUMBERS; max 0: no limit */
 	unsigned value;               /* CLI_SET */
 	const struct cli_word *words; /* CLI_WORD; ends with text NULL */
 };
@@ -84,9 +95,9 @@ extern const struct cli_option cli_general_options[]; /* -q, -v, --debug */
 extern const struct cli_option cli_help_options[];    /* every command has it */
 
 /** cli_options_parse - a command's arguments into @out, defaults filled in
- * @argv: argv[0] is the command's name. An option given twice: the last counts; two different options for one field
- * contradict each other. Returns 0; -EINVAL with a line that names the option and the text. With --help the number of
- * arguments is not judged. */
+ * @argv: argv[0] is the command's name. An option given twice: the last counts, but for CLI_NUMBERS; two different
+ * options for one field contradict each other. Returns 0; -EINVAL with a line that names the option and the text. With
+ * --help the number of arguments is not judged. */
 int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, struct cli_opts *out,
 					  struct cf_err *err) CF_MUST_CHECK;
 

@@ -47,7 +47,7 @@ host_install() {
 host_begin() {
 	host_dir=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX")
 	host_is_root || return 0
-	runuser -u nobody -- test -x "$(dirname "$host_dir")" || {
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$(dirname "$host_dir")" || {
 		rmdir "$host_dir"
 		host_dir=$(mktemp -d "/tmp/$1.XXXXXX")
 	}
@@ -60,7 +60,7 @@ host_begin() {
 # host_as_user COMMAND… - run as the ordinary user, in a clean environment; who is no root already is one
 host_as_user() {
 	local -a as_user=()
-	[ -z "$host_user" ] || as_user=(runuser -u "$host_user" --)
+	[ -z "$host_user" ] || as_user=(setpriv --reuid="$host_user" --regid="$host_user" --init-groups)
 	(cd "$host_dir" && exec "${as_user[@]}" env -i PATH="$PATH" HOME="$host_dir" TMPDIR="$host_dir" LC_ALL=C.UTF-8 CI="${CI:-}" "$@")
 }
 

@@ -158,6 +158,29 @@ bool cf_secret_contains(const void *p)
 	return arena.base && (const uint8_t *)p >= arena.base && (const uint8_t *)p < arena.base + ARENA_BYTES;
 }
 
+void *cf_secret_realloc(void *p, size_t len)
+{
+	if (!p)
+		return len ? cf_secret_alloc(len) : NULL;
+	if (!len) {
+		cf_secret_free(p);
+		return NULL;
+	}
+	struct block *b = block_of(p);
+	if (len <= b->payload_bytes) {
+		if (len < b->asked_bytes)
+			cf_secret_wipe((uint8_t *)p + len, b->asked_bytes - len);
+		b->asked_bytes = len;
+		return p;
+	}
+	void *q = cf_secret_alloc(len);
+	if (!q)
+		return NULL;
+	memcpy(q, p, b->asked_bytes);
+	cf_secret_free(p);
+	return q;
+}
+
 /* ---- libcrypto's allocator ---- */
 
 static void *crypto_malloc(size_t len, const char *file, int line)
@@ -176,25 +199,9 @@ static void crypto_free(void *p, const char *file, int line)
 
 static void *crypto_realloc(void *p, size_t len, const char *file, int line)
 {
-	if (!p)
-		return crypto_malloc(len, file, line);
-	if (!len) {
-		cf_secret_free(p);
-		return NULL;
-	}
-	struct block *b = block_of(p);
-	if (len <= b->payload_bytes) {
-		if (len < b->asked_bytes)
-			cf_secret_wipe((uint8_t *)p + len, b->asked_bytes - len);
-		b->asked_bytes = len;
-		return p;
-	}
-	void *q = cf_secret_alloc(len);
-	if (!q)
-		return NULL;
-	memcpy(q, p, b->asked_bytes);
-	cf_secret_free(p);
-	return q;
+	(void)file;
+	(void)line;
+	return cf_secret_realloc(p, len);
 }
 
 static void unmap_arena(void)

@@ -30,8 +30,8 @@ static void unchain(const struct cf_mode_run *r, size_t block, size_t at, size_t
 static int decrypt_cbc(const struct cf_mode_key *k, const struct cf_mode_run *r)
 {
 	size_t total = r->n_du * r->du_bytes;
-	for (size_t at = 0; at < total; at += CF_MODE_SCRATCH) {
-		size_t len = total - at < CF_MODE_SCRATCH ? total - at : CF_MODE_SCRATCH;
+	for (size_t at = 0; at < total; at += r->pass_bytes) {
+		size_t len = total - at < r->pass_bytes ? total - at : r->pass_bytes;
 		int rc = cf_mode_crypt_blocks(k, r, r->src + at, r->dst + at, len / k->block);
 		if (rc)
 			return rc;

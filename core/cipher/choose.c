@@ -83,8 +83,8 @@ static void sort(struct cf_cipher_choice *c)
 
 static bool competes(const struct cf_engine *e, const struct cf_cipher_spec *spec, const struct cf_cipher_plan *p)
 {
-	return e->probe(NULL) == 0 && cf_cipher_engine_serves(e, spec, p) &&
-		   (!e->competes || e->competes(p->mode->name, p->bc, p->layout.subkey_bytes));
+	return (!e->competes || e->competes(p->mode->name, p->bc, p->layout.subkey_bytes)) && e->probe(NULL) == 0 &&
+		   cf_cipher_engine_serves(e, spec, p);
 }
 
 void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_opts *opts,

@@ -55,6 +55,7 @@ static int run_key(const struct tile *t, size_t key, const uint8_t *src, uint8_t
 		.ivs = ivs,
 		.n_du = n_du,
 		.du_bytes = c->spec.du_bytes,
+		.pass_bytes = c->pass_bytes,
 		.scratch = {t->w->scratch[0], t->w->scratch[1]},
 		.iv_scratch = t->w->iv_scratch,
 	};
@@ -98,7 +99,8 @@ static int run_tile(struct tile *t, const uint8_t *src, uint8_t *dst)
 {
 	struct cf_cipher *c = t->c;
 	const struct cf_iv_kind *kind = c->plan.iv;
-	struct cf_mode_run via = {.scratch = {t->w->scratch[0], t->w->scratch[1]}, .iv_scratch = t->w->iv_scratch};
+	struct cf_mode_run via = {
+		.pass_bytes = c->pass_bytes, .scratch = {t->w->scratch[0], t->w->scratch[1]}, .iv_scratch = t->w->iv_scratch};
 	struct cf_iv_run iv_run = {
 		.dir = t->dir,
 		.worker = t->worker,

@@ -18,7 +18,7 @@ static int crypt_ctr(const struct cf_mode_key *k, const struct cf_mode_run *r)
 	size_t block = k->block, total = r->n_du * r->du_bytes, per_du = r->du_bytes / block;
 	uint8_t *counters = r->scratch[0], *stream = r->scratch[1];
 	for (size_t at = 0; at < total;) {
-		size_t len = total - at < CF_MODE_SCRATCH ? total - at : CF_MODE_SCRATCH, n = len / block;
+		size_t len = total - at < r->pass_bytes ? total - at : r->pass_bytes, n = len / block;
 		for (size_t i = 0; i < n; i++) {
 			size_t b = at / block + i;
 			counter_at(counters + i * block, r->ivs + b / per_du * block, block, b % per_du);

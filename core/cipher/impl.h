@@ -25,7 +25,7 @@ struct cf_cipher_work {
 	uint8_t ivs[CF_BATCH_DU_MAX * CF_IV_MAX];
 	uint8_t gathered_ivs[CF_BATCH_DU_MAX * CF_IV_MAX];
 	uint8_t iv_scratch[CF_BATCH_DU_MAX * CF_BLOCK_MAX];
-	uint8_t scratch[2][CF_MODE_SCRATCH];
+	uint8_t *scratch[2]; /* pass_bytes each */
 	/* CF_STAGE_BYTES each, only where the volume needs them */
 	uint8_t *before;     /* what an IV kind made of the source */
 	uint8_t *gather_src; /* the data units of one key */
@@ -59,6 +59,7 @@ struct cf_cipher {
 	unsigned n_workers;
 	struct cf_cipher_work **work; /* n_workers */
 	size_t tile_du;               /* data units handled at a time */
+	size_t pass_bytes;            /* what the engine likes to be given at once */
 	size_t key_period;            /* data units until a key comes again: 1 when one key serves a whole tile */
 	size_t batch_from[2];         /* by direction */
 	_Atomic uint64_t fallbacks;   /* batches that were done again one by one */

@@ -36,37 +36,40 @@ static uint64_t time_path(const struct bench *b, size_t from, size_t n_du)
 	return ns ? ns : 1;
 }
 
-/* Best of a few interleaved rounds. Returns whether the batch path won by more than noise; -EIO a path failed. */
+/* Best of a few interleaved rounds, two where they agree by far. Returns whether the batch path won by more than noise;
+ * -EIO a path failed. */
 static int batch_wins(const struct bench *b, size_t n_du)
 {
 	uint64_t batch = UINT64_MAX, native = UINT64_MAX;
-	for (unsigned round = 0; round < 5 && (round == 0 || now_ns() < b->deadline); round++) {
+	for (unsigned round = 0; round < 5 && (round < 2 || now_ns() < b->deadline); round++) {
 		uint64_t t1 = time_path(b, 1, n_du), t2 = time_path(b, SIZE_MAX, n_du);
 		if (!t1 || !t2)
 			return -EIO;
 		batch = t1 < batch ? t1 : batch;
 		native = t2 < native ? t2 : native;
+		if (round && (batch < native - native / 4 || native < batch - batch / 4))
+			break;
 	}
-	return batch < native - native / 32;
+	return batch < native - native / 8; /* where it pays it pays more than that; less is noise */
 }
 
-/* The smallest n from which the batch path won every time. */
+/* The smallest n from which the batch path wins, found from above: if it does not pay with many data units it never
+ * does, and when time runs out what is known of the large ones stands. */
 static int find_threshold(struct bench *b, uint64_t budget_ns, size_t *out)
 {
-	size_t largest = LARGEST_BYTES / b->c->spec.du_bytes, from = SIZE_MAX;
-	if (largest > b->c->tile_du)
-		largest = b->c->tile_du;
+	size_t n = LARGEST_BYTES / b->c->spec.du_bytes;
+	if (n > b->c->tile_du)
+		n = b->c->tile_du;
+	*out = SIZE_MAX;
 	b->deadline = now_ns() + budget_ns;
-	for (size_t n = 1; n <= largest && now_ns() < b->deadline; n *= 2) {
+	for (; n && (*out == SIZE_MAX || now_ns() < b->deadline); n /= 2) {
 		int wins = batch_wins(b, n);
 		if (wins < 0)
 			return wins;
 		if (!wins)
-			from = SIZE_MAX;
-		else if (from == SIZE_MAX)
-			from = n;
+			break;
+		*out = n;
 	}
-	*out = from;
 	return 0;
 }
 

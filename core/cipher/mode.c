@@ -98,7 +98,7 @@ int cf_mode_whitened(const struct cf_mode_key *k, const struct cf_mode_run *r, c
 	uint8_t *whitened = r->scratch[0], *tweak = r->scratch[1];
 	assert(k->block == 16);
 	for (size_t at = 0; at < total;) {
-		size_t len = total - at < CF_MODE_SCRATCH ? total - at : CF_MODE_SCRATCH;
+		size_t len = total - at < r->pass_bytes ? total - at : r->pass_bytes;
 		tweaks(state, tweak, len / 16);
 		cf_xor(whitened, r->src + at, tweak, len);
 		int rc = cf_mode_crypt_blocks(k, r, whitened, r->dst + at, len / 16);

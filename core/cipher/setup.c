@@ -60,6 +60,7 @@ static void plan_tiles(struct cf_cipher *c)
 	uint32_t step = c->spec.du_bytes >> CF_SECTOR_SHIFT;
 	c->key_period = step < c->spec.keycount ? c->spec.keycount / step : 1;
 	c->tile_du = CF_BATCH_DU_MAX;
+	c->pass_bytes = c->plan.engine->pass_bytes ? c->plan.engine->pass_bytes : CF_PASS_BYTES;
 	bool staged = c->key_period > 1 || (c->plan.iv && (c->plan.iv->before || c->plan.iv->after));
 	if (staged && c->tile_du * c->spec.du_bytes > CF_STAGE_BYTES)
 		c->tile_du = CF_STAGE_BYTES / c->spec.du_bytes;
@@ -81,6 +82,11 @@ static int work_init(struct cf_cipher *c)
 			return -ENOMEM;
 		memset(w, 0, sizeof(*w));
 		c->work[i] = w;
+		if (posix_memalign((void **)&w->scratch[0], 64, 2 * c->pass_bytes) != 0) {
+			w->scratch[0] = NULL;
+			return -ENOMEM;
+		}
+		w->scratch[1] = w->scratch[0] + c->pass_bytes;
 		if ((before && !(w->before = stage_new())) || (gather && !(w->gather_src = stage_new())) ||
 			(gather && !(w->gather_dst = stage_new())))
 			return -ENOMEM;
@@ -88,10 +94,10 @@ static int work_init(struct cf_cipher *c)
 	return c->work ? 0 : -ENOMEM;
 }
 
-static void stage_free(uint8_t *stage)
+static void stage_free(uint8_t *stage, size_t len)
 {
 	if (stage)
-		cf_secret_wipe(stage, CF_STAGE_BYTES);
+		cf_secret_wipe(stage, len);
 	free(stage);
 }
 
@@ -109,9 +115,10 @@ void cf_cipher_free(struct cf_cipher **cipher)
 	}
 	free(c->subkeys);
 	for (unsigned i = 0; c->work && i < c->n_workers && c->work[i]; i++) {
-		stage_free(c->work[i]->before);
-		stage_free(c->work[i]->gather_src);
-		stage_free(c->work[i]->gather_dst);
+		stage_free(c->work[i]->scratch[0], 2 * c->pass_bytes);
+		stage_free(c->work[i]->before, CF_STAGE_BYTES);
+		stage_free(c->work[i]->gather_src, CF_STAGE_BYTES);
+		stage_free(c->work[i]->gather_dst, CF_STAGE_BYTES);
 		cf_secret_wipe(c->work[i], sizeof(*c->work[i]));
 		free(c->work[i]);
 	}

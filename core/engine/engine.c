@@ -6,11 +6,33 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config.h"
 #include "cryptfuse/err.h"
 
-extern const struct cf_engine cf_engine_openssl, cf_engine_null;
+extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_openssl,
+	cf_engine_gcrypt, cf_engine_afalg, cf_engine_null;
 
-const struct cf_engine *const cf_engines[] = {&cf_engine_openssl, &cf_engine_null, NULL};
+/* clang-format off */
+const struct cf_engine *const cf_engines[] = {
+#ifdef __x86_64__
+	&cf_engine_cpu_vaes512,
+	&cf_engine_cpu_vaes256,
+	&cf_engine_cpu_aesni,
+#endif
+	&cf_engine_openssl,
+#ifdef HAVE_GCRYPT
+	&cf_engine_gcrypt,
+#endif
+#ifdef HAVE_AFALG
+	&cf_engine_afalg,
+#endif
+	&cf_engine_null,
+	NULL,
+};
+/* clang-format on */
+
+/* Those that a build may lack, which is another thing than a name that nobody knows. */
+static const char *const optional_engines[] = {"gcrypt", "afalg"};
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
 static const struct cf_block_cipher block_ciphers[] = {
@@ -56,5 +78,8 @@ int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err
 		size_t len = strlen(names);
 		snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", cf_engines[i]->name);
 	}
+	for (size_t i = 0; i < CF_ARRAY_LEN(optional_engines); i++)
+		if (!strcmp(optional_engines[i], name))
+			return cf_fail(err, -EINVAL, "this build has no engine '%s' (configure --with-%s)", name, name);
 	return cf_fail(err, -EINVAL, "unknown engine '%s': this build has auto, %s", name, names);
 }

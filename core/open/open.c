@@ -73,9 +73,7 @@ static int plan_numbers(const struct cf_open_opts *opts, struct cf_cipher_spec *
 static int plan_cipher(const struct cf_open_opts *opts, struct cf_cipher_spec *spec, struct cf_err *err)
 {
 	const char *text = opts->cipher ? opts->cipher : cf_plain_defaults(opts->compat)->cipher;
-	if (!strcmp(text, "null") || !strcmp(text, "cipher_null"))
-		text = "cipher_null-ecb";
-	int rc = cf_spec_parse_cipher(text, spec, err);
+	int rc = cf_spec_parse_option(text, spec, err);
 	if (rc)
 		return rc;
 	spec->key_bytes = strcmp(spec->cipher, "cipher_null") ? (uint32_t)cf_plain_key_bytes(opts) : 0;

@@ -293,6 +293,12 @@ int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf
 	return 0;
 }
 
+int cf_spec_parse_option(const char *text, struct cf_cipher_spec *out, struct cf_err *err)
+{
+	bool null = !strcmp(text, "null") || !strcmp(text, "cipher_null");
+	return cf_spec_parse_cipher(null ? "cipher_null-ecb" : text, out, err);
+}
+
 /* What the short form cannot say is said in the kernel's own terms. */
 void cf_spec_format_cipher(const struct cf_cipher_spec *c, char *out, size_t size)
 {

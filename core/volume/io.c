@@ -67,7 +67,7 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 	for (size_t done = 0, take; done < len; done += take) {
 		uint64_t at = off + done;
 		size_t skip = offset_in_du(v, at);
-		take = min_size(len - done, CF_CHUNK_BYTES - skip);
+		take = min_size(len - done, v->chunk_bytes - skip);
 		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
 		int rc = cf_backing_read_full(v->backing, w->crypt, cipher_len, v->data_off + at - skip);
 		if (!rc)
@@ -156,7 +156,7 @@ int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8
 		uint64_t at = off + out->len;
 		size_t skip = offset_in_du(v, at), left = len - out->len;
 		if (skip == 0 && left >= v->du_bytes)
-			rc = write_whole(v, w, from, min_size(left, CF_CHUNK_BYTES) >> v->du_shift, at, out);
+			rc = write_whole(v, w, from, min_size(left, v->chunk_bytes) >> v->du_shift, at, out);
 		else
 			rc = write_part(v, w, from, min_size(left, v->du_bytes - skip), at, out);
 	}

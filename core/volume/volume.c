@@ -29,13 +29,14 @@ static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const s
 	return 0;
 }
 
-static int worker_init(struct cf_worker *w, unsigned index, uint32_t du_bytes)
+static int worker_init(const struct cf_volume *v, struct cf_worker *w, unsigned index)
 {
 	w->index = index;
 	struct {
 		uint8_t **buf;
 		size_t len;
-	} const want[] = {{&w->io, CF_IO_MAX}, {&w->crypt, CF_CHUNK_BYTES}, {&w->edge, du_bytes}, {&w->old, du_bytes}};
+	} const want[] = {
+		{&w->io, CF_IO_MAX}, {&w->crypt, v->chunk_bytes}, {&w->edge, v->du_bytes}, {&w->old, v->du_bytes}};
 	for (size_t i = 0; i < CF_ARRAY_LEN(want); i++) {
 		void *p;
 		if (posix_memalign(&p, BUFFER_ALIGN, want[i].len) != 0)
@@ -61,7 +62,7 @@ static void worker_fini(struct cf_worker *w, uint32_t du_bytes)
 static int workers_init(struct cf_volume *v)
 {
 	for (unsigned i = 0; i < v->n_workers; i++) {
-		if (worker_init(&v->workers[i], i, v->du_bytes) != 0)
+		if (worker_init(v, &v->workers[i], i) != 0)
 			return -ENOMEM;
 		v->workers[i].next_free = v->pool_free;
 		v->pool_free = &v->workers[i];
@@ -85,12 +86,13 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
 	v->discards = opts->discards;
 	v->du_bytes = du_bytes;
 	v->du_shift = cf_units_log2(du_bytes);
+	v->chunk_bytes = du_bytes * CF_CHUNK_DU > CF_CHUNK_MIN ? du_bytes * CF_CHUNK_DU : CF_CHUNK_MIN;
 	v->n_workers = opts->n_workers;
 	cf_rangelock_init(&v->ranges);
 	pthread_mutex_init(&v->pool_mutex, NULL);
 	pthread_cond_init(&v->pool_wake, NULL);
 	pthread_mutex_init(&v->sync_mutex, NULL);
-	v->zeros = calloc(1, CF_CHUNK_BYTES);
+	v->zeros = calloc(1, v->chunk_bytes);
 	if (!v->zeros || workers_init(v) != 0)
 		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
 	v->backing = cf_take(*b);

@@ -23,7 +23,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 static int write_zeros(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len)
 {
 	while (len) {
-		size_t take = (size_t)min_u64(len, CF_CHUNK_BYTES - off % CF_CHUNK_BYTES);
+		size_t take = (size_t)min_u64(len, v->chunk_bytes - off % v->chunk_bytes);
 		struct cf_range range;
 		struct cf_written out;
 		cf_volume_lock(v, &range, off, take, CF_RANGE_EXCLUSIVE);

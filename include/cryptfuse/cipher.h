@@ -46,7 +46,7 @@ struct cf_cipher_opts {
 	unsigned n_workers; /* 1 to CF_WORKERS_MAX: how many threads may crypt at once */
 };
 
-#define CF_CANDIDATES_MAX 4u
+#define CF_CANDIDATES_MAX 8u
 
 /** An engine that was tried at open because nobody named one. */
 struct cf_cipher_candidate {
@@ -77,6 +77,11 @@ struct cf_cipher_info {
  * length the cipher refuses, or "no engine here has …". Threads: any. Source: dm-crypt.c, crypt_ctr_cipher() and
  * crypt_ctr_ivmode(). */
 int cf_cipher_check(const struct cf_cipher_spec *spec, const char *engine, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_cipher_default_key_bytes - a volume key that fits @spec, whose key_bytes and du_bytes are not looked at
+ * Each key of the cipher gets 256 bits where the cipher takes them, else as many as it takes; what mode and IV kind
+ * need comes on top. 0 for cipher_null; 32 where nothing fits (cf_cipher_check then says why). Pure. */
+uint32_t cf_cipher_default_key_bytes(const struct cf_cipher_spec *spec);
 
 /** cf_cipher_new - set up all keys and contexts, self-test, measure paths; the data path allocates nothing afterwards
  * @key: borrowed, spec->key_bytes (NULL when 0); a copy goes to the secret arena.

@@ -79,8 +79,13 @@ struct cf_engine {
 	bool elsewhere;
 
 	/** Optional: should it be tried when nobody named an engine? NULL: yes. AF_ALG says no where its driver is plain
-	 * software: that is slower than the same instructions called directly. @mode: the chaining mode. */
+	 * software: that is slower than the same instructions called directly. @mode: the chaining mode. Asked before
+	 * probe, which may make a kernel load modules. */
 	bool (*competes)(const char *mode, const struct cf_block_cipher *bc, size_t key_len);
+
+	/** Optional: how many bytes crypt likes to be given at once, a power of two; 0: what shares the L1 cache with its
+	 * scratch will do. Large where a call is dear. */
+	size_t pass_bytes;
 
 	/** What the status calls its whole modes: "native", or "per-du" where each data unit is a request of its own. */
 	const char *mode_path;

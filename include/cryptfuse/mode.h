@@ -13,11 +13,9 @@
 
 struct cf_mode_key;
 
-#define CF_IV_MAX 32u /* bytes: adiantum's */
-#define CF_MODE_SCRATCH                                                                                       \
-	(4u * 1024u)             /* bytes a pass works on: source, whitened, tweaks and result share the L1 cache \
-							  */
-#define CF_BATCH_DU_MAX 128u /* data units in one call of a mode */
+#define CF_IV_MAX 32u              /* bytes: adiantum's */
+#define CF_PASS_BYTES (4u * 1024u) /* unless the engine says otherwise: a pass and its scratch share the L1 cache */
+#define CF_BATCH_DU_MAX 128u       /* data units in one call of a mode */
 
 /** One call: @n_du data units through the mode under one key. */
 struct cf_mode_run {
@@ -28,7 +26,8 @@ struct cf_mode_run {
 	const uint8_t *ivs;  /* n_du IVs of the mode's size */
 	size_t n_du;         /* 1 to CF_BATCH_DU_MAX */
 	size_t du_bytes;     /* a multiple of the block */
-	uint8_t *scratch[2]; /* CF_MODE_SCRATCH bytes each */
+	size_t pass_bytes;   /* what to hand to the engine at once where there is scratch between: a power of two */
+	uint8_t *scratch[2]; /* pass_bytes each */
 	uint8_t *iv_scratch; /* CF_BATCH_DU_MAX * CF_BLOCK_MAX bytes */
 };
 

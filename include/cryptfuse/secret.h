@@ -2,9 +2,9 @@
 /* secret.h - the one place where key material lives.
  *
  * One arena a process: an address range between guard pages, left out of core dumps and forked children, locked into
- * memory as it grows, wiped block by block when freed. libcrypto allocates from it too, so its key schedules and
- * contexts live here (HAZARDS 27). It is the project's only mutable global: there is one set of libcrypto allocators a
- * process. Threads: every function may be called from any thread at any time after cf_secret_init. */
+ * memory as it grows, wiped block by block when freed. libcrypto and libgcrypt allocate from it too, so their key
+ * schedules and contexts live here (HAZARDS 27). It is the project's only mutable global: there is one set of their
+ * allocators a process. Threads: every function may be called from any thread at any time after cf_secret_init. */
 #ifndef CRYPTFUSE_SECRET_H
 #define CRYPTFUSE_SECRET_H
 
@@ -29,6 +29,10 @@ int cf_secret_init(struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_secret_alloc - @len bytes, zeroed, 64-byte aligned; NULL when the arena is full. Never falls back to the heap. */
 void *cf_secret_alloc(size_t len);
+
+/** cf_secret_realloc - @p grown or shrunk to @len bytes, what was added zeroed, what was left behind wiped. NULL @p
+ * allocates, @len 0 frees (and yields NULL), as the allocators of libraries expect; NULL when full, @p then stays. */
+void *cf_secret_realloc(void *p, size_t len);
 
 /** cf_secret_free - wipe and give back; NULL is fine. The pointer must come from cf_secret_alloc. */
 void cf_secret_free(void *p);

@@ -14,6 +14,10 @@
  */
 int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf_err *err) CF_MUST_CHECK;
 
+/** cf_spec_parse_option - the same for what --cipher takes: cryptsetup's "null" and "cipher_null" are cipher_null-ecb.
+ */
+int cf_spec_parse_option(const char *text, struct cf_cipher_spec *out, struct cf_err *err) CF_MUST_CHECK;
+
 #define CF_SPEC_TEXT (5 * CF_NAME_MAX) /* bytes that any spec fits in as text, NUL included */
 
 /** cf_spec_format_cipher - the way back: a cipher string that cf_spec_parse_cipher reads as the same struct

@@ -80,20 +80,21 @@ ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
  * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written.
  * Returns: bytes written: short at the end of the volume, or where the backing failed after whole data units; -ENOSPC
  * starts at or past the end; -EROFS; -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on
- * error (HAZARDS 14). */
+ * error (HAZARDS 14); if that could not be kept: -EIO, however much was written, and undo_failures. */
 ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len,
 						uint64_t off) CF_MUST_CHECK;
 
 /** cf_volume_sync - make all completed writes durable. Once it has failed it fails until the volume is opened anew
- * (HAZARDS 15). 0 or -EIO, -ENOSPC …. */
+ * (HAZARDS 15). Callers wait for one another. 0 or -EIO, -ENOSPC …. */
 int cf_volume_sync(struct cf_volume *v) CF_MUST_CHECK;
 
 /** cf_volume_zero - write encrypted zeros (FALLOC_FL_ZERO_RANGE). Past the end: -ENOSPC and nothing changed. */
 int cf_volume_zero(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len) CF_MUST_CHECK;
 
 /** cf_volume_punch - discard (FALLOC_FL_PUNCH_HOLE): whole DUs out of the backing, encrypted zeros at the edges;
- * afterwards the range reads as zeros. Clipped at the end. Returns 0; -EOPNOTSUPP without CF_DISCARDS_ALLOWED or if the
- * backing cannot, before any change. */
+ * afterwards the range reads as zeros. Clipped at the end. Returns 0; -EOPNOTSUPP without CF_DISCARDS_ALLOWED, if the
+ * backing cannot, or if no data unit of this volume lies on its discard granules: always before any change. Long ranges
+ * go in pieces: another request may come between. */
 int cf_volume_punch(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len) CF_MUST_CHECK;
 
 /** cf_volume_allocate - reserve backing space, content unchanged. Past the end: -ENOSPC. */

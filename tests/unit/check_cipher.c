@@ -229,33 +229,49 @@ static bool refused(const struct combination *k)
 	return strstr(k->text, "ctr-eboiv") != NULL;
 }
 
+/* On one engine, at one data unit: batches, single units and the engine's own mode agree both ways. Returns 0 if the
+ * engine has not the cipher. */
+static int compare_paths(const struct cf_engine *e, const struct combination *k, uint32_t du,
+						 enum cf_iv_numbering numbering)
+{
+	struct cf_cipher_spec s = spec_of(k->text, k->key_bytes, du, numbering, 1ULL << 40);
+	size_t n = du <= 1024 ? 141 : du <= 8192 ? 19 : 3, len = n * du;
+	if (e->probe(NULL) != 0 || cf_cipher_check(&s, e->name, NULL) != 0)
+		return 0;
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *batch = open_with(&s, CF_PATH_BATCH, e, test_key());
+	CF_CLEANUP(cf_cipher_free) struct cf_cipher *native = open_with(&s, CF_PATH_NATIVE, e, test_key());
+	must_crypt(batch, CF_ENCRYPT, 7, n, plain, crypt);
+	one_by_one(batch, CF_ENCRYPT, 7, n, plain, other);
+	ck_assert_msg(!memcmp(crypt, other, len), "%s %s DU %u: batch encryption differs", e->name, k->text, du);
+	if (native) {
+		must_crypt(native, CF_ENCRYPT, 7, n, plain, other);
+		ck_assert_msg(!memcmp(crypt, other, len), "%s %s DU %u: native encryption differs", e->name, k->text, du);
+		must_crypt(native, CF_DECRYPT, 7, n, crypt, other);
+		ck_assert_msg(!memcmp(plain, other, len), "%s %s DU %u: native decryption differs", e->name, k->text, du);
+	}
+	one_by_one(batch, CF_DECRYPT, 7, n, crypt, other);
+	ck_assert_msg(!memcmp(plain, other, len), "%s %s DU %u: decryption differs", e->name, k->text, du);
+	must_crypt(batch, CF_DECRYPT, 7, n, crypt, other);
+	ck_assert_msg(!memcmp(plain, other, len), "%s %s DU %u: batch decryption differs", e->name, k->text, du);
+	return 1;
+}
+
 START_TEST(batch__equals_one_data_unit_at_a_time)
 {
 	const struct combination *k = &combinations[_i];
+	int served = 0;
 	if (refused(k))
 		return;
-	for (uint32_t du = 512; du <= 65536; du *= 2)
-		for (int large = 0; large < 2; large++) {
-			struct cf_cipher_spec s =
-				spec_of(k->text, k->key_bytes, du, large ? CF_IV_LARGE_SECTORS : CF_IV_SECTORS, 1ULL << 40);
-			size_t n = du <= 1024 ? 141 : du <= 8192 ? 19 : 3, len = n * du;
-			vector_plaintext(plain, len);
-			CF_CLEANUP(cf_cipher_free) struct cf_cipher *batch = open_with(&s, CF_PATH_BATCH, NULL, test_key());
-			CF_CLEANUP(cf_cipher_free) struct cf_cipher *native = open_with(&s, CF_PATH_NATIVE, NULL, test_key());
-			must_crypt(batch, CF_ENCRYPT, 7, n, plain, crypt);
-			one_by_one(batch, CF_ENCRYPT, 7, n, plain, other);
-			ck_assert_msg(!memcmp(crypt, other, len), "%s DU %u: batch encryption differs", k->text, du);
-			if (native) {
-				must_crypt(native, CF_ENCRYPT, 7, n, plain, other);
-				ck_assert_msg(!memcmp(crypt, other, len), "%s DU %u: native encryption differs", k->text, du);
-				must_crypt(native, CF_DECRYPT, 7, n, crypt, other);
-				ck_assert_msg(!memcmp(plain, other, len), "%s DU %u: native decryption differs", k->text, du);
-			}
-			one_by_one(batch, CF_DECRYPT, 7, n, crypt, other);
-			ck_assert_msg(!memcmp(plain, other, len), "%s DU %u: decryption differs", k->text, du);
-			must_crypt(batch, CF_DECRYPT, 7, n, crypt, other);
-			ck_assert_msg(!memcmp(plain, other, len), "%s DU %u: batch decryption differs", k->text, du);
+	vector_plaintext(plain, 3 * 65536);
+	for (size_t e = 0; cf_engines[e]; e++) {
+		const bool thorough = !strcmp(cf_engines[e]->name, "openssl");
+		for (uint32_t du = 512; du <= 65536; du *= thorough ? 2 : 8) {
+			served += compare_paths(cf_engines[e], k, du, CF_IV_SECTORS);
+			if (thorough)
+				served += compare_paths(cf_engines[e], k, du, CF_IV_LARGE_SECTORS);
 		}
+	}
+	ck_assert_int_ge(served, 16);
 }
 END_TEST
 
@@ -387,7 +403,7 @@ START_TEST(engine__lost_for_good_is_replaced_by_the_standby)
 		CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = open_with(&s, CF_PATH_BATCH, &engine, test_key());
 		must_crypt(c, CF_ENCRYPT, 0, n, plain, other);
 		cf_cipher_info(c, &info);
-		ck_assert_str_eq(info.standby, "openssl");
+		ck_assert(info.standby && strcmp(info.standby, "elsewhere") != 0);
 		ck_assert(!info.lost);
 		fail_at = at;
 		calls = 0;
@@ -476,7 +492,7 @@ static const struct refusal {
 	{"aes-xts-plain64", 65, 512, 0, -ENODEV, "does not fit"},
 	{"aes-lrw-benbi", 8, 512, 0, -ENODEV, "does not fit"},
 	{"aes:4-xts-plain64", 130, 512, 0, -ENODEV, "does not divide"},
-	{"serpent-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has serpent-xts"},
+	{"cast6-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has cast6-xts"},
 	{"xchacha12,aes-adiantum-plain64", 32, 512, 0, -ENODEV, "no engine here has xchacha12,aes-adiantum"},
 	{"nope-xts-plain64", 64, 512, 0, -ENODEV, "no engine here has the cipher 'nope'"},
 	{"aes-gcm-plain64", 32, 512, 0, -ENODEV, "no engine here has the mode 'gcm'"},
@@ -515,6 +531,10 @@ START_TEST(check__a_named_engine_is_the_only_one_asked)
 	err = (struct cf_err){0};
 	ck_assert_int_eq(cf_cipher_check(&s, "made-up", &err), -EINVAL);
 	ck_assert_msg(strstr(err.text, "openssl") != NULL, "%s", err.text);
+	err = (struct cf_err){0};
+	s = spec_of("serpent-xts-plain64", 64, 512, CF_IV_SECTORS, 0);
+	ck_assert_int_eq(cf_cipher_check(&s, "openssl", &err), -ENODEV);
+	ck_assert_msg(strstr(err.text, "no engine here has serpent-xts") != NULL, "%s", err.text);
 }
 END_TEST
 

@@ -100,20 +100,25 @@ END_TEST
 
 /* ---- a command line ---- */
 
-/* "open" is put in front; words are separated by '|'. */
-static int parse(const char *line, struct cli_opts *o, struct cf_err *err)
+/* The command's name is put in front; words are separated by '|'. */
+static int parse_for(const struct cli_command *cmd, const char *line, struct cli_opts *o, struct cf_err *err)
 {
 	static char copy[1024]; /* struct cli_opts borrows from it */
 	static char *argv[64];
 	int argc = 0;
 	char *save = NULL;
-	snprintf(copy, sizeof(copy), "open|%s", line);
+	snprintf(copy, sizeof(copy), "%s|%s", cmd->name, line);
 	for (char *w = strtok_r(copy, "|", &save); w; w = strtok_r(NULL, "|", &save))
 		argv[argc++] = w;
 	ck_assert_int_lt(argc, (int)CF_ARRAY_LEN(argv));
 	argv[argc] = NULL;
 	*err = (struct cf_err){0};
-	return cli_options_parse(&cli_open, argc, argv, o, err);
+	return cli_options_parse(cmd, argc, argv, o, err);
+}
+
+static int parse(const char *line, struct cli_opts *o, struct cf_err *err)
+{
+	return parse_for(&cli_open, line, o, err);
 }
 
 static struct cli_opts parse_ok(const char *line)
@@ -299,6 +304,58 @@ START_TEST(parse__edges_of_numbers)
 }
 END_TEST
 
+/* ---- a list of numbers ---- */
+
+static const struct {
+	const char *line;
+	struct cli_numbers sizes;
+} lists[] = {
+	{"", {0, {0}}},
+	{"--sector-size|512", {1, {512}}},
+	{"--sector-size=65536,512", {2, {65536, 512}}},
+	{"--sector-size=512,1024|--json|--sector-size|00004096", {3, {512, 1024, 4096}}},
+	{"--sector-size|512,513,514,515,516,517,518,519", {8, {512, 513, 514, 515, 516, 517, 518, 519}}},
+};
+
+START_TEST(numbers__add_up)
+{
+	struct cli_opts o;
+	struct cf_err err;
+	ck_assert_msg(parse_for(&cli_bench, lists[_i].line, &o, &err) == 0, "%s", err.text);
+	ck_assert_mem_eq(&o.sector_sizes, &lists[_i].sizes, sizeof(o.sector_sizes));
+	ck_assert_uint_eq(o.volume.sector_size_bytes, 0);
+}
+END_TEST
+
+static const struct {
+	const char *line, *message;
+} bad_lists[] = {
+	{"--sector-size|512,,4096", "--sector-size ''"},
+	{"--sector-size|512,", "--sector-size ''"},
+	{"--sector-size|,512", "--sector-size ''"},
+	{"--sector-size=", "--sector-size ''"},
+	{"--sector-size|512 4096", "--sector-size '512 4096'"},
+	{"--sector-size|512,4k", "--sector-size '4k'"},
+	{"--sector-size|512,511", "must be 512 to 65536"},
+	{"--sector-size|512,65537", "must be 512 to 65536"},
+	{"--sector-size|0000000000000000000000000000000000000000x,512", "not a number"},
+	{"--sector-size|512,512,512,512,512,512,512,512,512", "more than 8"},
+	{"--sector-size|1024,1024,1024,1024|--sector-size|512,512,512,512,512", "more than 8"},
+	{"--seconds|0", "1 to 3600"},
+	{"--seconds|3601", "1 to 3600"},
+	{"--key-size|131073", "0 to 131072"},
+	{"image", "takes no argument"},
+};
+
+START_TEST(numbers__refused_and_said_what)
+{
+	struct cli_opts o;
+	struct cf_err err;
+	ck_assert_int_eq(parse_for(&cli_bench, bad_lists[_i].line, &o, &err), -EINVAL);
+	ck_assert_msg(strstr(err.text, bad_lists[_i].message) != NULL, "%s: %s", bad_lists[_i].line, err.text);
+}
+END_TEST
+
 /* ---- words ---- */
 
 static const struct {
@@ -363,6 +420,8 @@ int main(void)
 	tcase_add_loop_test(t, parse__refuses_and_says_what, 0, (int)CF_ARRAY_LEN(wrong));
 	tcase_add_loop_test(t, parse__never_echoes_what_may_be_secret, 0, (int)CF_ARRAY_LEN(slips));
 	tcase_add_test(t, parse__edges_of_numbers);
+	tcase_add_loop_test(t, numbers__add_up, 0, (int)CF_ARRAY_LEN(lists));
+	tcase_add_loop_test(t, numbers__refused_and_said_what, 0, (int)CF_ARRAY_LEN(bad_lists));
 	tcase_add_loop_test(t, format_bytes__is_short, 0, (int)CF_ARRAY_LEN(sizes));
 	tcase_add_loop_test(t, format_cipher__reads_back_as_the_same, 0, (int)CF_ARRAY_LEN(ciphers));
 	return test_run(s);

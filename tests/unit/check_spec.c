@@ -176,6 +176,25 @@ START_TEST(parse__refuses_and_says_why)
 }
 END_TEST
 
+static const struct {
+	const char *option, *same_as;
+} options[] = {
+	{"null", "cipher_null-ecb"},
+	{"cipher_null", "cipher_null-ecb"},
+	{"aes-xts-plain64", "aes-xts-plain64"},
+	{"null-ecb", "null-ecb"},
+};
+
+START_TEST(parse_option__knows_cryptsetups_short_names)
+{
+	struct cf_cipher_spec a = {.keycount = 0}, b = {.keycount = 0};
+	struct cf_err err = {0};
+	ck_assert_int_eq(cf_spec_parse_option(options[_i].option, &a, &err), 0);
+	ck_assert_int_eq(cf_spec_parse_cipher(options[_i].same_as, &b, &err), 0);
+	ck_assert_mem_eq(&a, &b, sizeof(a));
+}
+END_TEST
+
 /* Every prefix, and every byte changed to every other: no crash, and what is taken is whole. */
 START_TEST(parse__survives_damage)
 {
@@ -204,6 +223,7 @@ int main(void)
 	tcase_add_loop_test(t, parse__gives_cipher_mode_iv, 0, (int)CF_ARRAY_LEN(good));
 	tcase_add_loop_test(t, format__is_read_back_as_the_same, 0, (int)CF_ARRAY_LEN(good));
 	tcase_add_loop_test(t, parse__refuses_and_says_why, 0, (int)CF_ARRAY_LEN(bad));
+	tcase_add_loop_test(t, parse_option__knows_cryptsetups_short_names, 0, (int)CF_ARRAY_LEN(options));
 	tcase_add_test(t, parse__survives_damage);
 	suite_add_tcase(s, t);
 	return test_run(s);

@@ -35,6 +35,7 @@ static void setup(void)
 	plan.cipher.du_bytes = 4096;
 	plan.cipher.iv_numbering = CF_IV_LARGE_SECTORS;
 	plan.cipher.iv_offset = UINT64_MAX - 7;
+	strcpy(plan.engine, "openssl");
 	key = cf_secret_alloc(64);
 	ck_assert_ptr_nonnull(key);
 	for (unsigned i = 0; i < 64; i++)

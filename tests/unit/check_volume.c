@@ -12,7 +12,7 @@
 #include "run.h"
 #include "test_volume.h"
 
-#define CHUNK (256u * 1024u) /* the volume's own transfer size: edges lie there too */
+#define CHUNK (128u * 1024u) /* the volume's own transfer size: edges lie there too */
 #define ODD_OFF (63u * 512u)
 
 static const struct test_shape shapes[] = {

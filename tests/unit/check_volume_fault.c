@@ -228,6 +228,43 @@ START_TEST(read__that_fails_or_ends_early_is_an_error_never_zeros)
 }
 END_TEST
 
+/* An engine that fails: the linker sends the volume's calls here. */
+static unsigned crypt_fails_in; /* counts down to the call that fails; 0: none does */
+
+int __real_cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du,
+						   const uint8_t *src, uint8_t *dst);
+int __wrap_cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du,
+						   const uint8_t *src, uint8_t *dst);
+int __wrap_cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du,
+						   const uint8_t *src, uint8_t *dst)
+{
+	if (crypt_fails_in && --crypt_fails_in == 0) {
+		memset(dst, 0xdd, n_du * DU);
+		return -EIO;
+	}
+	return __real_cf_cipher_crypt(c, worker, dir, du, n_du, src, dst);
+}
+
+START_TEST(request__whose_engine_fails_writes_nothing_wrong)
+{
+	const struct request *q = &requests[(size_t)_i / 2];
+	bool failed = true;
+	open_mode(_i % 2 ? "cbc" : "xts");
+	for (unsigned k = 1; failed; k++) {
+		restore();
+		crypt_fails_in = k;
+		ssize_t rc = write_request(q);
+		failed = crypt_fails_in == 0;
+		crypt_fails_in = 0;
+		ck_assert(failed ? rc == -EIO || (rc > 0 && (size_t)rc < q->len) : rc == (ssize_t)q->len);
+		check_untouched(q, rc < 0 ? 0 : (size_t)rc);
+		crypt_fails_in = 1;
+		ck_assert_int_eq(cf_volume_read(tv.v, tv.w, now_plain, q->len, q->off), -EIO);
+	}
+	ck_assert_uint_eq(undo_failures(), 0);
+}
+END_TEST
+
 START_TEST(zero__that_fails_says_so)
 {
 	open_mode("cbc");
@@ -251,6 +288,7 @@ int main(void)
 	tcase_add_test(t, write__on_a_full_disk_is_enospc_and_damages_nothing);
 	tcase_add_loop_test(t, write__whose_read_fails_writes_nothing_of_that_unit, 0, n);
 	tcase_add_loop_test(t, read__that_fails_or_ends_early_is_an_error_never_zeros, 0, n);
+	tcase_add_loop_test(t, request__whose_engine_fails_writes_nothing_wrong, 0, n);
 	tcase_add_test(t, zero__that_fails_says_so);
 	suite_add_tcase(s, t);
 	return test_run(s);

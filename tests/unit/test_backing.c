@@ -45,9 +45,20 @@ static ssize_t pass(struct test_fault *f, size_t len)
 
 static void copy(const struct test_backing *t, uint8_t *dst, const uint8_t *src, size_t len)
 {
-	size_t half = t->pace == TEST_YIELD ? len / 2 : len;
+	size_t half = t->pace == TEST_FAST ? len : len / 2;
 	memcpy(dst, src, half);
 	if (half < len)
+		sched_yield();
+	memcpy(dst + half, src + half, len - half);
+}
+
+/* Only the first that comes is stopped. */
+static void copy_through_gate(struct test_backing *t, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t half = atomic_load(&t->at_gate) ? len : len / 2;
+	memcpy(dst, src, half);
+	atomic_store(&t->at_gate, 1);
+	while (half < len && t->pace == TEST_GATE)
 		sched_yield();
 	memcpy(dst + half, src + half, len - half);
 }
@@ -81,7 +92,10 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 	if (n < 0)
 		return t->write_fault.code;
 	mark(t, off, (size_t)n, 1);
-	copy(t, t->data + off, buf, (size_t)n);
+	if (t->pace == TEST_GATE)
+		copy_through_gate(t, t->data + off, buf, (size_t)n);
+	else
+		copy(t, t->data + off, buf, (size_t)n);
 	mark(t, off, (size_t)n, UINT32_MAX);
 	return n;
 }

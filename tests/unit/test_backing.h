@@ -16,7 +16,11 @@ struct test_fault {
 	uint64_t n_calls;     /* how many calls then fail before all is well again */
 };
 
-enum test_pace { TEST_FAST, TEST_YIELD /* give way in the middle of every transfer */ };
+enum test_pace {
+	TEST_FAST,
+	TEST_YIELD, /* give way in the middle of every transfer */
+	TEST_GATE,  /* the next write stops half way, says so in at_gate, and waits until the pace is another */
+};
 enum test_tear { TEST_CLEAN, TEST_TORN /* a failing write changes bytes all the same */ };
 
 struct test_hole {
@@ -27,7 +31,8 @@ struct test_backing {
 	struct cf_backing base; /* first */
 	uint8_t *data;
 	size_t piece; /* longest transfer of one call; 0: any */
-	enum test_pace pace;
+	_Atomic enum test_pace pace;
+	_Atomic int at_gate;
 	enum test_tear tear;
 	struct test_fault read_fault, write_fault;
 	int sync_code, punch_code;

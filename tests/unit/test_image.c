@@ -8,13 +8,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
 
 void test_image_make(struct test_image *i, uint64_t bytes)
 {
-	snprintf(i->dir, sizeof(i->dir), "/tmp/cryptfuse-unit.XXXXXX");
+	const char *tmp = getenv("TMPDIR");
+	snprintf(i->dir, sizeof(i->dir), "%s/cryptfuse-unit.XXXXXX", tmp && strlen(tmp) < 56 ? tmp : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(i->dir));
 	snprintf(i->path, sizeof(i->path), "%s/image", i->dir);
 	snprintf(i->other, sizeof(i->other), "%s/other", i->dir);

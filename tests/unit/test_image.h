@@ -6,9 +6,9 @@
 #include "cryptfuse/backing.h"
 
 struct test_image {
-	char dir[32];
-	char path[64];  /* the image */
-	char other[64]; /* free for the test: removed at the end, as a file or an empty folder */
+	char dir[80];   /* in TMPDIR, if that is short enough for the name of a socket */
+	char path[96];  /* the image */
+	char other[96]; /* free for the test: removed at the end, as a file or an empty folder */
 };
 
 void test_image_make(struct test_image *i, uint64_t bytes);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* bench.c - cryptfuse bench: how fast is each engine here with a cipher, and which one would open take?
+ *
+ * Needs no image, no FUSE and no rights; the key is random. Results go to standard output when all of them are there:
+ * a bench that is interrupted or fails prints none. */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json.h>
+
+#include "cli.h"
+#include "cryptfuse/bench.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
+#include "cryptfuse/spec.h"
+
+static const struct cli_option bench_options[] = {
+	{.name = "cipher",
+	 .letter = 'c',
+	 .kind = CLI_STRING,
+	 .arg = "CIPHER",
+	 .help = "cipher, mode and IV (aes-xts-plain64)",
+	 CLI_FIELD(volume.cipher)},
+	{.name = "key-size",
+	 .letter = 's',
+	 .kind = CLI_NUMBER,
+	 .arg = "BITS",
+	 .help = "size of the volume key (256 for each key in it)",
+	 CLI_FIELD(volume.key_bits),
+	 .max = CF_KEY_MAX * 8},
+	{.name = "sector-size",
+	 .kind = CLI_NUMBERS,
+	 .arg = "BYTES,...",
+	 .help = "what is encrypted under one IV (512,4096,65536)",
+	 CLI_FIELD(sector_sizes),
+	 .min = CF_DU_MIN,
+	 .max = CF_DU_MAX},
+	{.name = "engine",
+	 .kind = CLI_STRING,
+	 .arg = "ENGINE",
+	 .help = "measure this one only (all that have the cipher)",
+	 CLI_FIELD(volume.engine)},
+	{.name = "seconds",
+	 .kind = CLI_NUMBER,
+	 .arg = "SECONDS",
+	 .help = "how long all of it may take (10)",
+	 CLI_FIELD(seconds),
+	 .min = 1,
+	 .max = 3600},
+	{.name = NULL},
+};
+
+static const struct cli_option bench_output_options[] = {
+	{.name = "json", .kind = CLI_SET, .help = "machine-readable", CLI_FIELD(json), .value = 1},
+	{.name = "verbose",
+	 .letter = 'v',
+	 .kind = CLI_SET,
+	 .help = "name what is left out, and why",
+	 CLI_FIELD(verbose),
+	 .value = 1},
+	{.name = NULL},
+};
+
+static const struct cli_group bench_groups[] = {
+	{"What is measured", bench_options},
+	{"Output", bench_output_options},
+	{"Help", cli_help_options},
+	{NULL, NULL},
+};
+
+#define JSON_STYLE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
+static const char *const dir_names[] = {[CF_ENCRYPT] = "encrypt", [CF_DECRYPT] = "decrypt"};
+
+/* ---- what is asked for ---- */
+
+static int plan_cipher(const struct cli_opts *o, struct cf_cipher_spec *spec, struct cf_err *err)
+{
+	const uint64_t bits = o->volume.key_bits;
+	int rc = cf_spec_parse_option(o->volume.cipher ? o->volume.cipher : "aes-xts-plain64", spec, err);
+	if (rc)
+		return rc;
+	if (bits % 8)
+		return cf_fail(err, -EINVAL, "--key-size %llu is not a multiple of 8 bits", (unsigned long long)bits);
+	const uint32_t fitting = cf_cipher_default_key_bytes(spec); /* 0 only for the null cipher, which takes none */
+	spec->key_bytes = bits && fitting ? (uint32_t)(bits / 8) : fitting;
+	return 0;
+}
+
+static bool has_size(const struct cf_bench_opts *b, uint64_t du_bytes)
+{
+	for (size_t i = 0; i < b->n_du_sizes; i++)
+		if (b->du_sizes[i] == du_bytes)
+			return true;
+	return false;
+}
+
+/* Sizes that were asked for must all be right; of the usual ones those are taken that go with the cipher (lmk has one
+ * only). */
+static int plan_sizes(const struct cli_opts *o, struct cf_bench_opts *b, struct cf_err *err)
+{
+	static const struct cli_numbers usual = {3, {512, 4096, 65536}};
+	const struct cli_numbers *sizes = o->sector_sizes.n ? &o->sector_sizes : &usual;
+	struct cf_err why = {0};
+	for (size_t i = 0; i < sizes->n; i++) {
+		b->cipher.du_bytes = (uint32_t)sizes->at[i];
+		int rc = has_size(b, sizes->at[i]) ? 0 : cf_cipher_check(&b->cipher, b->engine, &why);
+		if (rc && sizes != &usual)
+			return cf_fail(err, rc, "%s", why.text);
+		if (!rc && !has_size(b, sizes->at[i]))
+			b->du_sizes[b->n_du_sizes++] = b->cipher.du_bytes;
+	}
+	return b->n_du_sizes ? 0 : cf_fail(err, why.code, "%s", why.text);
+}
+
+/* ---- while it runs ---- */
+
+/* Signals that end the bench. They are held back and looked for between measurements, so that there is no handler and
+ * nothing is cut off; what this process was told to ignore stays ignored. */
+static void hold_signals(sigset_t *held, sigset_t *before)
+{
+	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction now;
+	sigemptyset(held);
+	for (size_t i = 0; i < CF_ARRAY_LEN(ending); i++)
+		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(held, ending[i]);
+	sigprocmask(SIG_BLOCK, held, before);
+}
+
+static int interrupted(const sigset_t *held)
+{
+	sigset_t pending;
+	sigpending(&pending);
+	sigandset(&pending, &pending, held);
+	return !sigisemptyset(&pending);
+}
+
+struct watch {
+	const struct cli_opts *o;
+	sigset_t held;
+	struct cli_progress progress;
+};
+
+static void note(void *ctx, const char *text)
+{
+	struct watch *w = ctx;
+	if (!w->o->verbose)
+		return;
+	cli_progress_end(&w->progress);
+	cli_say("%s", text);
+}
+
+static int step(void *ctx, unsigned percent, const struct cf_bench_result *next)
+{
+	struct watch *w = ctx;
+	char text[64];
+	snprintf(text, sizeof(text), "%s %s, %s, sector size %u", next->engine, next->path, dir_names[next->dir],
+			 next->du_bytes);
+	cli_progress_show(&w->progress, percent, text);
+	return interrupted(&w->held) ? -EINTR : 0;
+}
+
+/* If a signal came, its own way of ending the process is taken here, with the key gone and nothing printed. */
+static int measure(const struct cli_opts *o, const struct cf_bench_opts *b, struct cf_bench *results,
+				   struct cf_err *err)
+{
+	struct watch w = {.o = o};
+	const struct cf_bench_ui ui = {.ctx = &w, .note = note, .step = step};
+	sigset_t before;
+	cli_progress_init(&w.progress);
+	hold_signals(&w.held, &before);
+	int rc = cf_bench_run(b, &ui, results, err);
+	cf_secret_fini();
+	cli_progress_end(&w.progress);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc == -EINTR ? cf_fail(err, rc, "interrupted") : rc;
+}
+
+/* ---- output ---- */
+
+static void print_table(const struct cf_cipher_spec *spec, const struct cf_bench *b)
+{
+	char cipher[CF_SPEC_TEXT];
+	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
+	printf("%s, key of %u bits; batches of %u KiB, one thread\n\n", cipher, spec->key_bytes * 8,
+		   CF_BENCH_REQUEST_BYTES / 1024);
+	printf("%11s  %-9s  %-11s  %-6s  %8s  %9s\n", "sector size", "direction", "engine", "path", "MB/s", "CPU s/GiB");
+	for (size_t i = 0; i < b->n_results; i++) {
+		const struct cf_bench_result *r = &b->results[i];
+		printf("%11u  %-9s  %-11s  %-6s  %8.1f  %9.3f%s\n", r->du_bytes, dir_names[r->dir], r->engine, r->path,
+			   r->mb_per_s, r->cpu_s_per_gib, r->chosen ? "  *" : "");
+	}
+	puts("\n* what 'cryptfuse open' would take for such a batch");
+}
+
+static void add_number(struct json_object *j, const char *name, double value, int decimals)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%.*f", decimals, value);
+	json_object_object_add(j, name, json_object_new_double_s(value, text));
+}
+
+static struct json_object *result_json(const struct cf_bench_result *r)
+{
+	struct json_object *j = json_object_new_object();
+	json_object_object_add(j, "engine", json_object_new_string(r->engine));
+	json_object_object_add(j, "path", json_object_new_string(r->path));
+	json_object_object_add(j, "direction", json_object_new_string(dir_names[r->dir]));
+	json_object_object_add(j, "sector_size", json_object_new_uint64(r->du_bytes));
+	add_number(j, "mb_per_s", r->mb_per_s, 1);
+	add_number(j, "cpu_s_per_gib", r->cpu_s_per_gib, 4);
+	json_object_object_add(j, "chosen", json_object_new_boolean(r->chosen));
+	return j;
+}
+
+static void print_json(const struct cf_cipher_spec *spec, const struct cf_bench *b)
+{
+	struct json_object *j = json_object_new_object(), *results = json_object_new_array();
+	char cipher[CF_SPEC_TEXT];
+	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
+	json_object_object_add(j, "cipher", json_object_new_string(cipher));
+	json_object_object_add(j, "key_bits", json_object_new_uint64(spec->key_bytes * 8));
+	json_object_object_add(j, "batch_bytes", json_object_new_uint64(CF_BENCH_REQUEST_BYTES));
+	for (size_t i = 0; i < b->n_results; i++)
+		json_object_array_add(results, result_json(&b->results[i]));
+	json_object_object_add(j, "results", results);
+	puts(json_object_to_json_string_ext(j, JSON_STYLE));
+	json_object_put(j);
+}
+
+static int run_bench(const struct cli_opts *o, struct cf_err *err)
+{
+	struct cf_bench_opts b = {.engine = o->volume.engine, .budget_ns = o->seconds * 1000000000u};
+	struct cf_bench results;
+	int rc = cf_secret_init(err);
+	if (rc || (rc = plan_cipher(o, &b.cipher, err)) || (rc = plan_sizes(o, &b, err)) ||
+		(rc = measure(o, &b, &results, err)))
+		return rc;
+	if (o->json)
+		print_json(&b.cipher, &results);
+	else
+		print_table(&b.cipher, &results);
+	return 0;
+}
+
+const struct cli_command cli_bench = {
+	.name = "bench",
+	.args = "",
+	.about = "Measure how fast each engine is with a cipher, and which one open would take",
+	.min_args = 0,
+	.max_args = 0,
+	.groups = bench_groups,
+	.run = run_bench,
+};
