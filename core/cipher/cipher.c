@@ -27,21 +27,6 @@ static int run_once(const struct cf_subkey *sk, const struct cf_cipher *c, const
 	return sk->mode.mode->crypt(&sk->mode, run);
 }
 
-static int run_one_by_one(const struct cf_subkey *sk, const struct cf_cipher *c, const struct cf_mode_run *run)
-{
-	struct cf_mode_run one = *run;
-	one.n_du = 1;
-	for (size_t i = 0; i < run->n_du; i++) {
-		one.src = run->src + i * run->du_bytes;
-		one.dst = run->dst + i * run->du_bytes;
-		one.ivs = run->ivs + i * c->plan.iv_bytes;
-		int rc = run_once(sk, c, &one);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
 /* @ivs are overwritten by essiv's. */
 static int run_key(const struct tile *t, size_t key, const uint8_t *src, uint8_t *dst, uint8_t *ivs, size_t n_du)
 {
@@ -65,11 +50,7 @@ static int run_key(const struct tile *t, size_t key, const uint8_t *src, uint8_t
 		if (rc)
 			return rc;
 	}
-	int rc = run_once(sk, c, &run);
-	if (rc == 0 || rc == -ENODEV)
-		return rc;
-	atomic_fetch_add_explicit(&t->c->fallbacks, 1, memory_order_relaxed);
-	return run_one_by_one(sk, c, &run);
+	return run_once(sk, c, &run);
 }
 
 /* Several keys in the tile: gather the data units of each, so that an engine never sees two keys in one call (HAZARDS
@@ -128,12 +109,30 @@ static int run_tile(struct tile *t, const uint8_t *src, uint8_t *dst)
 	return rc;
 }
 
-/* The engine is lost for good: the standby does this tile, from the untouched source, and everything from now on. */
-static int take_over(const struct tile *t, uint64_t du, const uint8_t *src, uint8_t *dst)
+/* A tile was refused: its data units one by one, from the untouched source. The next tile is tried as a batch again. */
+static int run_one_by_one(const struct tile *t, const uint8_t *src, uint8_t *dst)
+{
+	struct tile one = *t;
+	one.n_du = 1;
+	atomic_fetch_add_explicit(&t->c->fallbacks, 1, memory_order_relaxed);
+	for (size_t i = 0; i < t->n_du; i++) {
+		size_t du = t->c->spec.du_bytes;
+		int rc = run_tile(&one, src + i * du, dst + i * du);
+		if (rc)
+			return rc;
+		one.s0 += du >> CF_SECTOR_SHIFT;
+	}
+	return 0;
+}
+
+/* The engine cannot do this tile, for @why: the standby does it, from the untouched source, and if the engine is lost
+ * for good everything from now on. */
+static int take_over(const struct tile *t, int why, uint64_t du, const uint8_t *src, uint8_t *dst)
 {
 	if (!t->c->standby)
 		return -EIO;
-	atomic_store(&t->c->lost, true);
+	if (why == -ENODEV)
+		atomic_store(&t->c->lost, true);
 	return cf_cipher_crypt(t->c->standby, t->worker, t->dir, du, t->n_du, src, dst);
 }
 
@@ -148,8 +147,10 @@ int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint6
 		t.n_du = n_du < c->tile_du ? n_du : c->tile_du;
 		t.s0 = cf_units_s0(du, c->spec.du_bytes, c->spec.iv_offset);
 		int rc = run_tile(&t, src, dst);
-		if (rc == -ENODEV)
-			rc = take_over(&t, du, src, dst);
+		if (rc && rc != -ENODEV)
+			rc = run_one_by_one(&t, src, dst);
+		if (rc)
+			rc = take_over(&t, rc, du, src, dst);
 		if (rc)
 			return -EIO;
 		src += t.n_du * c->spec.du_bytes;

@@ -158,6 +158,8 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
 	if (!c)
 		return cf_fail(err, -ENOMEM, "out of memory");
+	if (path == CF_PATH_BATCH && plan->mode->native_only)
+		return cf_fail(err, -ENODEV, "%s is not made of blocks: there is no batch path for it", spec->mode);
 	c->spec = *spec;
 	c->plan = *plan;
 	c->n_workers = n_workers;
