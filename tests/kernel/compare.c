@@ -187,31 +187,49 @@ static int one_path(struct run *c, enum cf_path path)
 	return rc ? -1 : 1;
 }
 
-static int all_paths(struct run *c, const char *engine)
+/* Every path of every engine that works here, in random order. */
+struct choice {
+	const char *engine, *name;
+	enum cf_path path;
+};
+
+static unsigned list_paths(struct rng *r, const char *engine, struct choice out[static COMPARE_PATHS])
 {
-	static const struct {
-		enum cf_path path;
-		const char *name;
-	} paths[] = {{CF_PATH_BATCH, "batch"}, {CF_PATH_NATIVE, "native"}};
-	int served = 0;
-	for (size_t e = 0; cf_engines[e]; e++) {
-		if ((engine && strcmp(engine, cf_engines[e]->name) != 0) || cf_engines[e]->probe(NULL) != 0)
+	unsigned n = 0;
+	for (size_t e = 0; cf_engines[e] && n + 2 <= COMPARE_PATHS; e++) {
+		const char *name = cf_engines[e]->name;
+		if ((engine && strcmp(engine, name) != 0) || cf_engines[e]->probe(NULL) != 0)
 			continue;
-		c->engine = cf_engines[e]->name;
-		for (size_t p = 0; p < CF_ARRAY_LEN(paths); p++) {
-			c->path = paths[p].name;
-			int rc = one_path(c, paths[p].path);
-			if (rc < 0)
-				return rc;
-			served += rc;
-		}
+		out[n++] = (struct choice){name, "batch", CF_PATH_BATCH};
+		out[n++] = (struct choice){name, "native", CF_PATH_NATIVE};
+	}
+	for (unsigned i = n; i > 1; i--) {
+		unsigned j = (unsigned)rng_below(r, i);
+		struct choice c = out[i - 1];
+		out[i - 1] = out[j];
+		out[j] = c;
+	}
+	return n;
+}
+
+static int some_paths(struct run *c, const char *engine, unsigned want)
+{
+	struct choice list[COMPARE_PATHS];
+	unsigned n = list_paths(c->r, engine, list), served = 0;
+	for (unsigned i = 0; i < n && served < want; i++) {
+		c->engine = list[i].engine;
+		c->path = list[i].name;
+		int rc = one_path(c, list[i].path);
+		if (rc < 0)
+			return rc;
+		served += (unsigned)rc;
 	}
 	if (!served)
 		printf("  no engine served it, though one was said to\n");
 	return served ? 0 : -1;
 }
 
-int compare_table(const struct dm *dm, const struct ours *o, const char *engine, struct rng *r,
+int compare_table(const struct dm *dm, const struct ours *o, const char *engine, unsigned paths, struct rng *r,
 				  struct compare_stats *stats)
 {
 	struct run c = {
@@ -228,7 +246,7 @@ int compare_table(const struct dm *dm, const struct ours *o, const char *engine,
 	};
 	rng_fill(r, c.image, TABLE_BACKING);
 	whole_pwrite(dm->backing, c.image, TABLE_BACKING, 0);
-	int rc = all_paths(&c, engine);
+	int rc = some_paths(&c, engine, paths);
 	free(c.model);
 	free(c.buf);
 	free(c.image);

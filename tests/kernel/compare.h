@@ -21,10 +21,11 @@ struct compare_stats {
 };
 
 /** compare_table - the table is loaded in @dm, and is what @o was read from
- * dm-crypt writes and cryptfuse reads, cryptfuse writes and dm-crypt reads, whole volume and random ranges, by every
- * engine that serves on every path it has, without a byte changed outside the volume.
- * @engine: only this one; NULL all. Returns 0 if they agree; -1, and says what differs on stdout. */
-int compare_table(const struct dm *dm, const struct ours *o, const char *engine, struct rng *r,
+ * dm-crypt writes and cryptfuse reads, cryptfuse writes and dm-crypt reads, whole volume and random ranges, without a
+ * byte changed outside the volume, by a random choice among the paths of the engines that serve it.
+ * @engine: only this one; NULL all   @paths: how many to choose
+ * Returns 0 if they agree; -1, and says what differs on stdout. */
+int compare_table(const struct dm *dm, const struct ours *o, const char *engine, unsigned paths, struct rng *r,
 				  struct compare_stats *stats) CF_MUST_CHECK;
 
 #endif

@@ -21,7 +21,7 @@
 #include "differences.h"
 
 struct options {
-	uint64_t seed, tables, odd;
+	uint64_t seed, tables, odd, paths;
 	int64_t only_table, only_odd; /* -1: all */
 	const char *engine, *differences;
 };
@@ -136,7 +136,7 @@ static void one_table(struct state *s, make_table *make, uint64_t index, struct 
 		struct rng r = rng_new(s->opts.seed ^ 3, index);
 		if (make == table_sound)
 			count(tally, &t);
-		if (compare_table(&s->dm, &o, s->opts.engine, &r, &s->stats) != 0) {
+		if (compare_table(&s->dm, &o, s->opts.engine, (unsigned)s->opts.paths, &r, &s->stats) != 0) {
 			tally->bytes_wrong++;
 			printf("  %" PRIu64 " %s\n", t.sectors, t.params);
 			wrong = UINT32_MAX;
@@ -259,11 +259,12 @@ static uint64_t number(const char *text)
 static struct options parse(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"seed", 1, NULL, 's'},   {"tables", 1, NULL, 't'},    {"odd", 1, NULL, 'o'},         {"table", 1, NULL, 'T'},
-		{"engine", 1, NULL, 'e'}, {"odd-table", 1, NULL, 'O'}, {"differences", 1, NULL, 'd'}, {NULL, 0, NULL, 0},
+		{"seed", 1, NULL, 's'},        {"tables", 1, NULL, 't'}, {"odd", 1, NULL, 'o'},
+		{"table", 1, NULL, 'T'},       {"engine", 1, NULL, 'e'}, {"odd-table", 1, NULL, 'O'},
+		{"differences", 1, NULL, 'd'}, {"paths", 1, NULL, 'p'},  {NULL, 0, NULL, 0},
 	};
 	struct options o = {
-		.seed = (uint64_t)time(NULL), .tables = 200, .odd = UINT64_MAX, .only_table = -1, .only_odd = -1};
+		.seed = (uint64_t)time(NULL), .tables = 200, .odd = UINT64_MAX, .paths = 3, .only_table = -1, .only_odd = -1};
 	for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
 		switch (c) {
 		case 's':
@@ -283,6 +284,9 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'e':
 			o.engine = optarg;
+			break;
+		case 'p':
+			o.paths = number(optarg);
 			break;
 		case 'd':
 			o.differences = optarg;

@@ -303,8 +303,8 @@ void table_sound(struct table *t, uint64_t seed, uint64_t index)
 	d.cipher = pick_cipher(&d.r, d.combo, index < 2 * table_combos_n() ? CIPHERS_EVERYWHERE : CF_ARRAY_LEN(ciphers));
 	pick_keys(&d, index % 5 == 2);
 	pick_du(&d, index % 5 == 0);
-	uint64_t step = t->du_bytes / 512, most = MAX_SECTORS / step;
-	t->sectors = step * (1 + rng_below(&d.r, rng_below(&d.r, 4) ? most : 3));
+	uint64_t step = t->du_bytes / 512, most[] = {3 * step, MAX_SECTORS / 4, MAX_SECTORS / 4, MAX_SECTORS};
+	t->sectors = step * (1 + rng_below(&d.r, most[rng_below(&d.r, CF_ARRAY_LEN(most))] / step));
 	uint64_t iv_offset = pick_iv_offset(&d, index % 5 == 1);
 	uint64_t room = (TABLE_BACKING / 512 - t->sectors) / step;
 	uint64_t data_sector = step * (rng_below(&d.r, 3) ? rng_below(&d.r, room + 1) : rng_below(&d.r, 2) * room);
