@@ -78,18 +78,34 @@ static void print_value(const char *key, struct json_object *value)
 	puts(line);
 }
 
+static void print_readable(const char *prefix, struct json_object *j);
+
+/* Members of a list are named by their place: "outer.0.inner: value". */
+static void print_member(const char *key, struct json_object *value)
+{
+	char name[256];
+	if (json_object_is_type(value, json_type_object)) {
+		print_readable(key, value);
+	} else if (json_object_is_type(value, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(value); i++) {
+			snprintf(name, sizeof(name), "%s.%zu", key, i);
+			print_member(name, json_object_array_get_idx(value, i));
+		}
+	} else if (value) {
+		print_value(key, value);
+	} else {
+		printf("%s: none\n", key);
+	}
+}
+
 /* "key: value" lines; what is nested as "outer.inner: value". */
 static void print_readable(const char *prefix, struct json_object *j)
 {
 	struct json_object_iterator it = json_object_iter_begin(j), end = json_object_iter_end(j);
 	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
 		char key[256];
-		struct json_object *value = json_object_iter_peek_value(&it);
 		snprintf(key, sizeof(key), "%s%s%s", prefix, *prefix ? "." : "", json_object_iter_peek_name(&it));
-		if (json_object_is_type(value, json_type_object))
-			print_readable(key, value);
-		else
-			print_value(key, value);
+		print_member(key, json_object_iter_peek_value(&it));
 	}
 }
 

@@ -141,6 +141,9 @@ static int choose_path(struct cf_cipher *c, enum cf_path path, uint64_t budget_n
 	bool native = all_native(c);
 	size_t from = !native || path == CF_PATH_BATCH ? 1 : SIZE_MAX;
 	c->batch_from[CF_ENCRYPT] = c->batch_from[CF_DECRYPT] = from;
+	if (path == CF_PATH_BATCH && c->plan.mode->native_only)
+		return cf_fail(err, -ENODEV, "mode '%s' has no batch path: only an engine's own mode can serve it",
+					   c->spec.mode);
 	if (path == CF_PATH_NATIVE && !native)
 		return cf_fail(err, -ENODEV, "engine '%s' has no %s of its own for this key", c->plan.engine->name,
 					   c->spec.mode);

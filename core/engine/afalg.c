@@ -139,8 +139,8 @@ static int mode_new(struct cf_engine_mode **out, const char *mode, const struct 
 					size_t key_len, unsigned n_workers)
 {
 	struct cf_afalg_tfm *t;
-	if (strcmp(mode, "ecb") == 0)
-		return -ENOENT; /* the block primitive is that */
+	if (!mode_has(mode, bc, key_len)) /* nor ecb: the block primitive is that */
+		return -ENOENT;
 	size_t iv_bytes = strcmp(mode, "adiantum") == 0 ? CF_AFALG_IV_MAX : bc->block_bytes;
 	int rc = tfm_new(&t, mode, bc, key, key_len, iv_bytes, n_workers);
 	if (!rc)

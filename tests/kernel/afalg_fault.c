@@ -168,7 +168,8 @@ static unsigned outstanding(const struct subject *s, const char *plan)
 	return peak();
 }
 
-/* Real-time priority keeps the one CPU from cryptd's worker until this program waits: what is outstanding can be seen. */
+/* Real-time priority keeps the one CPU from cryptd's worker until this program waits: what is outstanding can be seen.
+ */
 static void check_flight(bool async)
 {
 	struct sched_param param = {.sched_priority = 1};

@@ -497,6 +497,28 @@ START_TEST(selftest__an_engine_that_errs_in_long_batches_is_never_used)
 }
 END_TEST
 
+static bool claims_mode(const char *mode, const struct cf_block_cipher *bc, size_t key_len)
+{
+	(void)bc;
+	(void)key_len;
+	return strcmp(mode, "adiantum") == 0;
+}
+
+/* Adiantum cannot be built from blocks, whoever has it. */
+START_TEST(path__no_batches_of_a_mode_that_is_only_whole)
+{
+	struct cf_engine engine = *real_engine();
+	engine.mode_has = claims_mode;
+	struct cf_cipher_spec s = spec_of("xchacha12,aes-adiantum-plain64", 32, 512, CF_IV_SECTORS, 0);
+	struct cf_cipher_opts opts = {.path = CF_PATH_BATCH, .n_workers = 1, .use = &engine};
+	struct cf_cipher *c = NULL;
+	struct cf_err err = {0};
+	ck_assert_int_eq(cf_cipher_new(&c, &s, test_key(), &opts, &err), -ENODEV);
+	ck_assert_msg(strstr(err.text, "no batch path") != NULL, "%s", err.text);
+	ck_assert_ptr_null(c);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static const struct refusal {
@@ -578,6 +600,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, engine__lost_without_a_standby_is_eio);
 	tcase_add_test(tc, engine__a_refused_batch_is_counted);
 	tcase_add_test(tc, selftest__an_engine_that_errs_in_long_batches_is_never_used);
+	tcase_add_test(tc, path__no_batches_of_a_mode_that_is_only_whole);
 	tcase_add_loop_test(tc, check__refuses_with_the_reason, 0, (int)CF_ARRAY_LEN(refusals));
 	tcase_add_test(tc, check__a_named_engine_is_the_only_one_asked);
 	suite_add_tcase(s, tc);

@@ -67,7 +67,7 @@ static unsigned check_path(const struct vector *v, const char *engine, enum cf_p
 		return 0;
 	ck_assert_msg(rc == 0, "%s %s, %s: %s", v->set, v->name, engine, err.text);
 	snprintf(where, sizeof(where), "%s, %s", engine, name);
-	size_t least = which == SIZES_LARGE_IN_TURN ? 2 : 0;
+	size_t least = which == SIZES_LARGE_IN_TURN ? 3 : 0;
 	for (size_t i = 0; i < CF_ARRAY_LEN(sizes); i++)
 		if (which == SIZES_ALL || i == least + (size_t)(v - rows) % (CF_ARRAY_LEN(sizes) - least))
 			check_row(v, c, sizes[i], where);
