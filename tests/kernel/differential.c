@@ -216,11 +216,13 @@ static void distribution(const struct state *s)
 	if (s->opts.only_table >= 0 || s->opts.only_odd >= 0)
 		return;
 	unsigned all = t->tables;
-	result(t->both * 4 >= all * 3, "distribution-accepted", "both took %u of %u", t->both, all);
-	result(t->several_keys * 10 >= all && t->wraps * 10 >= all && t->du4096 * 10 >= all, "distribution-kinds",
+	bool few_tables = all < 200; /* chance rules */
+	result(few_tables || t->both * 4 >= all * 3, "distribution-accepted", "both took %u of %u", t->both, all);
+	result(few_tables || (t->several_keys * 10 >= all && t->wraps * 10 >= all && t->du4096 * 10 >= all),
+		   "distribution-kinds",
 		   "%u with several keys, %u with a wrap inside, %u with 4096-byte units without iv_large_sectors",
 		   t->several_keys, t->wraps, t->du4096);
-	result(!few || all < 200, "distribution-combinations",
+	result(!few || few_tables, "distribution-combinations",
 		   "%u of %u mode and IV kinds at least once, %u less than twice", once, here, few);
 }
 
