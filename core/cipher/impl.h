@@ -74,8 +74,8 @@ struct cf_cipher {
 int cf_cipher_plan(const struct cf_cipher_spec *spec, const char *engine, const struct cf_engine *use,
 				   struct cf_cipher_plan *out, struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_cipher_selftest - known answers, and batches against one data unit at a time, on the paths that @path leaves. 0 or
- * -EIO. Worker 0. */
+/** cf_cipher_selftest - known answers, and batches against one data unit at a time, on the paths that @path leaves. 0
+ * or -EIO. Worker 0. */
 int cf_cipher_selftest(struct cf_cipher *c, enum cf_path path, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_cipher_measure - find batch_from by timing worker 0, at most @budget_ns a direction. 0 or -ENOMEM, -EIO. */

@@ -101,6 +101,9 @@ static int ours_writes(struct bulk *b, const struct writer *w)
 		printf("%s: %s\n", w->name, err.text);
 		return rc;
 	}
+	struct cf_cipher_info info;
+	cf_cipher_info(cf_volume_cipher(v), &info);
+	printf("%s: engine %s\n", w->name, info.engine);
 	double start = now_s();
 	for (uint64_t off = 0; off < b->bytes; off += CF_IO_MAX) {
 		plaintext(b, off);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* differences.c - reads tests/kernel/differences. See differences.h. */
+/* differences.c - reads tests/kernel/differences.txt. See differences.h. */
 #include "differences.h"
 
 #include <stdio.h>

@@ -185,7 +185,7 @@ static void pick_keys(struct draft *d, bool several)
 static unsigned key_bytes(struct draft *d)
 {
 	unsigned keys = d->mode_key * d->t->keycount;
-	if (is(d->combo->iv, "lmk") && d->t->keycount > 1 && d->mode_key >= 16 && rng_below(&d->r, 2))
+	if (is(d->combo->iv, "lmk") && d->t->keycount == 64 && d->mode_key >= 16 && rng_below(&d->r, 2))
 		return keys + d->mode_key;
 	if (is(d->combo->iv, "tcw"))
 		return keys + d->cipher->block + 16;

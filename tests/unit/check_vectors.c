@@ -74,13 +74,23 @@ static unsigned check_path(const struct vector *v, const char *engine, enum cf_p
 	return 1;
 }
 
+/* CHECK_ENGINE names the one engine to test, which must be here: of use inside a kernel that has AF_ALG. There each
+ * call is dear, so of the large rows those are tested that no other engine has, and every eighth; CHECK_ALL tests them
+ * all. */
+static bool is_selected(const struct vector *v)
+{
+	bool others_lack_it = strstr(v->cipher, "cast6") || strstr(v->cipher, "adiantum");
+	return !getenv("CHECK_ENGINE") || getenv("CHECK_ALL") || strcmp(v->set, "k64") != 0 || others_lack_it ||
+		   (v - rows) % 8 == 0;
+}
+
 /* One engine over one set; @n_served counts engines by row. Returns how many rows it served, on whatever path. */
 static unsigned check_engine(const char *set, const char *engine, enum sizes which, unsigned *n_served)
 {
 	unsigned batch = 0, native = 0, served = 0;
 	for (size_t i = 0; i < n_rows; i++) {
 		const struct vector *v = &rows[i];
-		if (strcmp(v->set, set) != 0 || !v->accepted)
+		if (strcmp(v->set, set) != 0 || !v->accepted || !is_selected(v))
 			continue;
 		unsigned as_batch = check_path(v, engine, CF_PATH_BATCH, "batch", which);
 		unsigned as_whole = check_path(v, engine, CF_PATH_NATIVE, "native", which);
@@ -135,16 +145,23 @@ static const struct expected {
 	{"null", 0, 0},
 };
 
+static unsigned n_left_out(const char *set)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < n_rows; i++)
+		n += !strcmp(rows[i].set, set) && rows[i].accepted && !is_selected(&rows[i]);
+	return n;
+}
+
 static unsigned expected_rows(const char *engine, const char *set)
 {
 	for (size_t i = 0; i < CF_ARRAY_LEN(expected); i++)
 		if (!strcmp(expected[i].engine, engine))
-			return strcmp(set, "k4") ? expected[i].k64 : expected[i].k4;
+			return (strcmp(set, "k4") ? expected[i].k64 : expected[i].k4) - n_left_out(set);
 	ck_abort_msg("engine '%s' is in no table here: how many rows should it serve?", engine);
 	return 0;
 }
 
-/* CHECK_ENGINE names the one engine to test, which must be here: of use inside a kernel that has AF_ALG. */
 static bool is_asked_for(const struct cf_engine *e)
 {
 	const char *only = getenv("CHECK_ENGINE");
