@@ -68,6 +68,8 @@ struct cf_cipher {
 	_Atomic bool lost;            /* the engine is gone for good: standby serves */
 	struct cf_cipher_choice choice;
 	char warning[256];
+	char driver[128]; /* who computes behind the engine, "" the engine itself: asked at open */
+	bool constant_time;
 };
 
 /** cf_cipher_plan - resolve and judge a spec; the whole of cf_cipher_check. @use: NULL, or the engine to take. */

@@ -199,6 +199,15 @@ static void add_standby(struct cf_cipher *c, const uint8_t *key)
 	}
 }
 
+/* What may open files to find out is asked now: the daemon that serves has no business with any. */
+static void ask_engine(struct cf_cipher *c)
+{
+	const struct cf_engine *e = c->plan.engine;
+	c->constant_time = e->constant_time(c->plan.bc);
+	if (e->describe)
+		e->describe(c->plan.mode->name, c->plan.bc, c->driver, sizeof(c->driver));
+}
+
 int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
 				  const struct cf_cipher_opts *opts, struct cf_err *err)
 {
@@ -218,6 +227,7 @@ int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, con
 		rc = cf_cipher_build(&c, spec, key, &plan, opts->n_workers, opts->path, MEASURE_NS, &why);
 		if (rc == 0) {
 			add_standby(c, key);
+			ask_engine(c);
 			c->choice = choice;
 			memcpy(c->warning, warning, sizeof(warning));
 			*out = cf_take(c);
