@@ -68,6 +68,8 @@ static void put_engine(struct json_object *o, const struct cf_cipher *c)
 	struct cf_cipher_info info;
 	cf_cipher_info(c, &info);
 	put_text(o, "engine", info.engine);
+	if (*info.driver)
+		put_text(o, "driver", info.driver);
 	put_flag(o, "constant_time", info.constant_time);
 	struct json_object *paths = json_object_new_object();
 	json_object_object_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));

@@ -84,5 +84,5 @@ static int crypt_cts(const struct cf_mode_key *k, const struct cf_mode_run *r)
 }
 
 extern const struct cf_mode cf_mode_cbc, cf_mode_cts;
-const struct cf_mode cf_mode_cbc = {.name = "cbc", .key_parts = 1, .crypt = crypt_cbc};
-const struct cf_mode cf_mode_cts = {.name = "cts", .key_parts = 1, .crypt = crypt_cts};
+const struct cf_mode cf_mode_cbc = {.name = "cbc", .key_parts = 1, .encrypts_in_lanes = true, .crypt = crypt_cbc};
+const struct cf_mode cf_mode_cts = {.name = "cts", .key_parts = 1, .encrypts_in_lanes = true, .crypt = crypt_cts};

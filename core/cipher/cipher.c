@@ -175,7 +175,8 @@ void cf_cipher_info(const struct cf_cipher *c, struct cf_cipher_info *out)
 	bool has_native = c->batch_from[CF_ENCRYPT] > 1 || c->batch_from[CF_DECRYPT] > 1;
 	*out = (struct cf_cipher_info){
 		.engine = engine->name,
-		.constant_time = engine->constant_time(c->plan.bc),
+		.constant_time = c->constant_time,
+		.driver = c->driver,
 		.has_native = has_native,
 		.native_path = has_native ? engine->mode_path : NULL,
 		.batch_from = {c->batch_from[CF_ENCRYPT], c->batch_from[CF_DECRYPT]},

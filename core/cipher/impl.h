@@ -62,19 +62,23 @@ struct cf_cipher {
 	size_t pass_bytes;            /* what the engine likes to be given at once */
 	size_t key_period;            /* data units until a key comes again: 1 when one key serves a whole tile */
 	size_t batch_from[2];         /* by direction */
+	bool never_lanes;             /* encryption is always left to the engine's own mode */
 	_Atomic uint64_t fallbacks;   /* batches that were done again one by one */
 	struct cf_cipher *standby;    /* another engine's; NULL unless the engine works elsewhere */
 	_Atomic bool lost;            /* the engine is gone for good: standby serves */
 	struct cf_cipher_choice choice;
 	char warning[256];
+	char driver[128]; /* who computes behind the engine, "" the engine itself: asked at open */
+	bool constant_time;
 };
 
 /** cf_cipher_plan - resolve and judge a spec; the whole of cf_cipher_check. @use: NULL, or the engine to take. */
 int cf_cipher_plan(const struct cf_cipher_spec *spec, const char *engine, const struct cf_engine *use,
 				   struct cf_cipher_plan *out, struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_cipher_selftest - known answers, and batches against one data unit at a time. 0 or -EIO. Worker 0. */
-int cf_cipher_selftest(struct cf_cipher *c, struct cf_err *err) CF_MUST_CHECK;
+/** cf_cipher_selftest - known answers, and batches against one data unit at a time, on the paths that @path leaves. 0
+ * or -EIO. Worker 0. */
+int cf_cipher_selftest(struct cf_cipher *c, enum cf_path path, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_cipher_measure - find batch_from by timing worker 0, at most @budget_ns a direction. 0 or -ENOMEM, -EIO. */
 int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns) CF_MUST_CHECK;

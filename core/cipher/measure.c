@@ -84,7 +84,7 @@ int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns)
 	memset(b.src, 0x5a, 2 * len);
 	b.dst = b.src + len;
 	int rc = 0;
-	for (enum cf_dir d = CF_ENCRYPT; !rc && d <= CF_DECRYPT; d++) {
+	for (enum cf_dir d = c->never_lanes ? CF_DECRYPT : CF_ENCRYPT; !rc && d <= CF_DECRYPT; d++) {
 		b.dir = d;
 		rc = find_threshold(&b, budget_ns, &from[d]);
 		if (!rc)

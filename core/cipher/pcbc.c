@@ -25,4 +25,4 @@ static int crypt_pcbc(const struct cf_mode_key *k, const struct cf_mode_run *r)
 }
 
 extern const struct cf_mode cf_mode_pcbc;
-const struct cf_mode cf_mode_pcbc = {.name = "pcbc", .key_parts = 1, .crypt = crypt_pcbc};
+const struct cf_mode cf_mode_pcbc = {.name = "pcbc", .key_parts = 1, .encrypts_in_lanes = true, .crypt = crypt_pcbc};

@@ -136,6 +136,14 @@ static bool all_native(const struct cf_cipher *c)
 	return true;
 }
 
+/* Encryption in lanes takes as many calls as a data unit has blocks. Where calls are dear and no batch has more data
+ * units than that, the engine's own mode needs fewer. */
+static bool lanes_are_hopeless(const struct cf_cipher *c)
+{
+	return c->plan.mode->encrypts_in_lanes && c->pass_bytes > CF_PASS_BYTES &&
+		   c->spec.du_bytes / c->plan.bc->block_bytes >= c->tile_du;
+}
+
 static int choose_path(struct cf_cipher *c, enum cf_path path, uint64_t budget_ns, struct cf_err *err)
 {
 	bool native = all_native(c);
@@ -147,7 +155,8 @@ static int choose_path(struct cf_cipher *c, enum cf_path path, uint64_t budget_n
 	if (path == CF_PATH_NATIVE && !native)
 		return cf_fail(err, -ENODEV, "engine '%s' has no %s of its own for this key", c->plan.engine->name,
 					   c->spec.mode);
-	int rc = cf_cipher_selftest(c, err);
+	c->never_lanes = native && path == CF_PATH_AUTO && lanes_are_hopeless(c);
+	int rc = cf_cipher_selftest(c, path, err);
 	if (!rc && native && path == CF_PATH_AUTO && !c->plan.mode->native_only)
 		rc = cf_cipher_measure(c, budget_ns);
 	return rc;
@@ -161,8 +170,6 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
 	if (!c)
 		return cf_fail(err, -ENOMEM, "out of memory");
-	if (path == CF_PATH_BATCH && plan->mode->native_only)
-		return cf_fail(err, -ENODEV, "%s is not made of blocks: there is no batch path for it", spec->mode);
 	c->spec = *spec;
 	c->plan = *plan;
 	c->n_workers = n_workers;
@@ -192,6 +199,15 @@ static void add_standby(struct cf_cipher *c, const uint8_t *key)
 	}
 }
 
+/* What may open files to find out is asked now: the daemon that serves has no business with any. */
+static void ask_engine(struct cf_cipher *c)
+{
+	const struct cf_engine *e = c->plan.engine;
+	c->constant_time = e->constant_time(c->plan.bc);
+	if (e->describe)
+		e->describe(c->plan.mode->name, c->plan.bc, c->driver, sizeof(c->driver));
+}
+
 int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,
 				  const struct cf_cipher_opts *opts, struct cf_err *err)
 {
@@ -211,6 +227,7 @@ int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, con
 		rc = cf_cipher_build(&c, spec, key, &plan, opts->n_workers, opts->path, MEASURE_NS, &why);
 		if (rc == 0) {
 			add_standby(c, key);
+			ask_engine(c);
 			c->choice = choice;
 			memcpy(c->warning, warning, sizeof(warning));
 			*out = cf_take(c);

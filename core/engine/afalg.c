@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "afalg.h"
 #include "cryptfuse/engine.h"
@@ -36,7 +37,7 @@ static int probe(struct cf_err *err)
 	if (fd >= 0)
 		return 0;
 	return cf_fail(err, -ENODEV, "this kernel offers no AF_ALG (%s): does 'modprobe algif_skcipher' help?",
-				   strerror(-fd));
+				   fd == -ENOENT ? "no skcipher" : strerror(-fd));
 }
 
 /* A device, or the instructions made for it; the kernel's portable ciphers look up tables. */
@@ -58,6 +59,26 @@ static bool competes(const char *mode, const struct cf_block_cipher *bc, size_t 
 {
 	(void)key_len;
 	return on_hardware("ecb", bc) || on_hardware(mode, bc);
+}
+
+/* From Linux 7.2 on devices are out of reach. */
+static bool software_only(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+		   (major > 7 || (major == 7 && minor >= 2));
+}
+
+static void describe(const char *mode, const struct cf_block_cipher *bc, char *out, size_t size)
+{
+	char alg[CF_AFALG_NAME];
+	struct cf_afalg_driver d;
+	if (!alg_name(alg, mode, bc) || cf_afalg_driver_find(alg, &d) != 0)
+		snprintf(out, size, "kernel driver unknown");
+	else
+		snprintf(out, size, "kernel driver %s, %s%s", d.name, cf_afalg_driver_is_hardware(&d) ? "a device" : "software",
+				 software_only() ? " (Linux 7.2 and later offer no other through AF_ALG)" : "");
 }
 
 static int tfm_new(struct cf_afalg_tfm **out, const char *mode, const struct cf_block_cipher *bc, const uint8_t *key,
@@ -197,6 +218,7 @@ const struct cf_engine cf_engine_afalg = {
 	.crypt = crypt_blocks,
 	.elsewhere = true,
 	.competes = competes,
+	.describe = describe,
 	.pass_bytes = PASS_BYTES,
 	.mode_path = "per-du",
 	.mode_has = mode_has,

@@ -23,10 +23,10 @@ const struct cf_engine *const cf_engines[] = {
 #ifdef HAVE_GCRYPT
 	&cf_engine_gcrypt,
 #endif
-#ifdef HAVE_AFALG
-	&cf_engine_afalg,
-#endif
 	&cf_engine_null,
+#ifdef HAVE_AFALG
+	&cf_engine_afalg, /* last: asking for it makes the kernel load modules */
+#endif
 	NULL,
 };
 /* clang-format on */

@@ -59,6 +59,7 @@ struct cf_cipher_candidate {
 /** What was decided, for the status; valid while the cipher lives. */
 struct cf_cipher_info {
 	const char *engine;
+	const char *driver; /* who computes behind it: a kernel driver; "" nobody else */
 	bool constant_time;
 	bool has_native;         /* the engine's own mode is in use for some n_du */
 	size_t batch_from[2];    /* by enum cf_dir: from this many DUs the batch path is taken; SIZE_MAX never, 1 always */

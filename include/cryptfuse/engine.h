@@ -57,7 +57,7 @@ struct cf_engine {
 	/** Does it have the cipher with keys of this length? No key needed. */
 	bool (*has)(const struct cf_block_cipher *bc, size_t key_len);
 
-	/** Is it constant-time for this cipher here (HAZARDS 26)? */
+	/** Is it constant-time for this cipher here (HAZARDS 26)? May open files: ask at open, not later. */
 	bool (*constant_time)(const struct cf_block_cipher *bc);
 
 	/** Set up one key, both directions, for workers 0 … @n_workers - 1. Takes any key that dm-crypt takes, weak ones
@@ -82,6 +82,10 @@ struct cf_engine {
 	 * software: that is slower than the same instructions called directly. @mode: the chaining mode. Asked before
 	 * probe, which may make a kernel load modules. */
 	bool (*competes)(const char *mode, const struct cf_block_cipher *bc, size_t key_len);
+
+	/** Optional: who computes @mode of the cipher behind this engine, for the status: "kernel driver ecb(aes-generic),
+	 * software". One line to @out, always NUL-terminated. May open files: ask at open, not later. */
+	void (*describe)(const char *mode, const struct cf_block_cipher *bc, char *out, size_t size);
 
 	/** Optional: how many bytes crypt likes to be given at once, a power of two; 0: what shares the L1 cache with its
 	 * scratch will do. Large where a call is dear. */

@@ -33,13 +33,14 @@ struct cf_mode_run {
 
 struct cf_mode {
 	const char *name;
-	uint8_t key_parts;   /* equal parts that are keys of the cipher: 2 for xts */
-	uint8_t key_extra;   /* bytes after them that are not: 16 for lrw */
-	uint8_t block_bytes; /* what the kernel calls the mode's block size: 0 the cipher's, 1 for ctr */
-	uint8_t iv_bytes;    /* 0 the cipher's block */
-	bool no_iv;          /* ecb */
-	bool block16_only;   /* works on 16-byte blocks only */
-	bool native_only;    /* no way to build it from blocks: an engine must have it whole */
+	uint8_t key_parts;      /* equal parts that are keys of the cipher: 2 for xts */
+	uint8_t key_extra;      /* bytes after them that are not: 16 for lrw */
+	uint8_t block_bytes;    /* what the kernel calls the mode's block size: 0 the cipher's, 1 for ctr */
+	uint8_t iv_bytes;       /* 0 the cipher's block */
+	bool no_iv;             /* ecb */
+	bool block16_only;      /* works on 16-byte blocks only */
+	bool encrypts_in_lanes; /* a call a block of a data unit, however many data units */
+	bool native_only;       /* no way to build it from blocks: an engine must have it whole */
 	/** Precompute from @extra (key_extra bytes) into k->extra; NULL if nothing is needed. 0 or -errno. */
 	int (*init)(struct cf_mode_key *k, const uint8_t *extra);
 	/** NULL only if native_only. */
