@@ -107,7 +107,7 @@ static int add_engine(struct run *r, const char *engine)
 
 static bool asks_for(const struct cf_bench_opts *o, const char *engine)
 {
-	return !o->engine || !strcmp(o->engine, "auto") || !strcmp(o->engine, engine);
+	return cf_engine_is_any(o->engine) || !strcmp(o->engine, engine);
 }
 
 static int add_engines(struct run *r, struct cf_err *err)

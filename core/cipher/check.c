@@ -98,7 +98,7 @@ bool cf_cipher_engine_serves(const struct cf_engine *e, const struct cf_cipher_s
 static int find_engine(const char *name, const struct cf_engine *use, const struct cf_cipher_spec *s,
 					   struct cf_cipher_plan *p, struct cf_err *err)
 {
-	bool any = !use && (!name || !*name || !strcmp(name, "auto"));
+	bool any = !use && cf_engine_is_any(name);
 	if (!use && !any) {
 		int rc = cf_engine_find(name, &use, err);
 		if (rc)

@@ -90,7 +90,7 @@ static bool competes(const struct cf_engine *e, const struct cf_cipher_spec *spe
 void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_opts *opts,
 					  const struct cf_cipher_plan *plan, struct cf_cipher_choice *out)
 {
-	bool any = !opts->use && (!opts->engine || !*opts->engine || !strcmp(opts->engine, "auto"));
+	bool any = !opts->use && cf_engine_is_any(opts->engine);
 	*out = (struct cf_cipher_choice){.n = 0};
 	for (size_t i = 0; any && cf_engines[i] && out->n < CF_CANDIDATES_MAX; i++)
 		if (competes(cf_engines[i], spec, plan))

@@ -65,6 +65,11 @@ bool cf_block_cipher_takes_key(const struct cf_block_cipher *bc, size_t key_len)
 	return bc->key_step == 0 || (key_len - bc->key_min) % bc->key_step == 0;
 }
 
+bool cf_engine_is_any(const char *name)
+{
+	return !name || !*name || !strcmp(name, "auto");
+}
+
 int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err *err)
 {
 	char names[128] = "";

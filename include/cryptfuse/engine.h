@@ -108,6 +108,9 @@ struct cf_engine {
 /** cf_engines - every engine in this build, best guess first; ends with NULL. */
 extern const struct cf_engine *const cf_engines[];
 
+/** cf_engine_is_any - is it nobody's name: NULL, "" or "auto"? */
+bool cf_engine_is_any(const char *name);
+
 /** cf_engine_find - by name: 0 and *out; -ENOENT with the list of names in @err; or what its probe said. */
 int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err *err) CF_MUST_CHECK;
 

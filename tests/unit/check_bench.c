@@ -275,12 +275,7 @@ END_TEST
 
 int main(void)
 {
-	struct cf_err err = {0};
-	setenv("CK_FORK", "no", 0); /* one secret arena for all; it does not survive a fork */
-	if (cf_secret_init(&err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return 99;
-	}
+	test_one_arena();
 	Suite *s = suite_create("bench");
 	TCase *t = tcase_create("bench");
 	suite_add_tcase(s, t);

@@ -609,12 +609,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct cf_err err = {0};
-	setenv("CK_FORK", "no", 0);
-	if (cf_secret_init(&err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return 99;
-	}
+	test_one_arena();
 	plain = calloc(3, BUF_MAX);
 	if (!plain)
 		return 99;

@@ -597,11 +597,6 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct cf_err err = {0};
-	setenv("CK_FORK", "no", 0);
-	if (cf_secret_init(&err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return 99;
-	}
+	test_one_arena();
 	return test_run(suite());
 }

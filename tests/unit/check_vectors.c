@@ -214,12 +214,7 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct cf_err err = {0};
-	setenv("CK_FORK", "no", 0); /* one secret arena for all; it does not survive a fork */
-	if (cf_secret_init(&err) != 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return 99;
-	}
+	test_one_arena();
 	n_rows = vectors_load(&rows);
 	vector_plaintext(plain, sizeof(plain));
 	int status = test_run(suite());
