@@ -93,11 +93,6 @@ static int guard_secrets(struct cf_err *err)
 	return cf_secret_init(err);
 }
 
-static void free_key(uint8_t **key)
-{
-	cf_secret_freep(key);
-}
-
 static void say_plan(const struct cli_opts *o, const struct cf_open_plan *plan)
 {
 	const struct cf_cipher_spec *c = &plan->cipher;
@@ -112,15 +107,15 @@ static void say_plan(const struct cli_opts *o, const struct cf_open_plan *plan)
 static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_open_plan *plan, struct cf_err *err)
 {
 	const struct cf_open_ui ui = {.ctx = (void *)(uintptr_t)o, .note = note, .passphrase = cli_passphrase};
-	CF_CLEANUP(free_key) uint8_t *key = NULL;
-	CF_CLEANUP(cf_close_fd) int image = -1;
+	CF_CLEANUP(cf_opening_fini) struct cf_opening opening = {0};
 	int rc = guard_secrets(err);
-	if (rc || (rc = cf_open_plan(&o->volume, &ui, plan, &image, &key, err)))
+	if (rc || (rc = cf_open_plan(&o->volume, &ui, &opening, err)))
 		return rc;
+	*plan = opening.plan;
 	say_plan(o, plan);
-	if (!o->volume.table_file && (rc = cf_open_key(&o->volume, plan, &ui, &key, err)))
+	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
-	return cf_serve_start(daemon, plan, key, image, &ui, err);
+	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
 
 /* ---- what is inside ---- */

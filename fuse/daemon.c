@@ -161,14 +161,13 @@ static int say_notes(struct daemon *d)
 static int open_volume(struct daemon *d, struct cf_err *err)
 {
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
-	CF_CLEANUP(cf_close_fd) int fd = -1;
-	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &fd);
+	CF_CLEANUP(cf_image_close) struct cf_image image = {0};
+	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &image);
 	if (r < 0)
 		return cf_fail(err, r, "the order to open did not arrive: %s", strerror(-r));
-	r = cf_open_volume(&d->plan, key, fd, &d->volume, err);
+	r = cf_open_volume(&d->plan, key, &image, &d->volume, err);
 	if (r < 0)
 		return r;
-	fd = -1;
 	r = say_notes(d);
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }

@@ -7,7 +7,6 @@
 #include "plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -199,10 +198,20 @@ static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *pla
 	return cf_cipher_check(&plan->cipher, opts->engine, err);
 }
 
-static int plan_place(struct cf_open_plan *plan, struct cf_place *place, int fd, struct cf_err *err)
+static int image_bytes(const struct cf_image *image, uint64_t *out, struct cf_err *err)
+{
+	CF_CLEANUP(cf_backing_free) struct cf_backing *b = NULL;
+	int rc = cf_image_backing(image, &b, err);
+	if (!rc)
+		*out = b->bytes;
+	return rc;
+}
+
+static int plan_place(struct cf_open_plan *plan, struct cf_place *place, const struct cf_image *image,
+					  struct cf_err *err)
 {
 	place->du_bytes = plan->cipher.du_bytes;
-	int rc = cf_backing_size_fd(fd, &place->image_bytes, err);
+	int rc = image_bytes(image, &place->image_bytes, err);
 	return rc ? rc : cf_place_resolve(place, &plan->data_off, &plan->bytes, err);
 }
 
@@ -218,32 +227,35 @@ static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *
 		cf_open_note(ui, "the last %" PRIu64 " bytes of %s are not part of the volume", tail, opts->image);
 }
 
-int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *out_fd,
-				 uint8_t **table_key, struct cf_err *err)
+void cf_opening_fini(struct cf_opening *o)
 {
-	CF_CLEANUP(cf_close_fd) int fd = -1;
-	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
+	cf_image_close(&o->image);
+	cf_secret_freep(&o->key);
+}
+
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
+				 struct cf_err *err)
+{
+	CF_CLEANUP(cf_opening_fini) struct cf_opening o = {.plan.access = opts->access};
 	struct cf_place place = {0};
-	struct cf_open_plan p = {.access = opts->access};
-	int rc = opts->table_file ? plan_table(opts, &p, &place, &key, err) : plan_options(opts, &p, &place, err);
+	int rc =
+		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
 	if (!rc)
-		rc = plan_engine(opts, &p, err);
+		rc = plan_engine(opts, &o.plan, err);
 	if (!rc)
-		rc = cf_backing_open_fd(opts->image, opts->access, opts->lock, &fd, err);
+		rc = cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
 	if (!rc)
-		rc = plan_place(&p, &place, fd, err);
+		rc = plan_place(&o.plan, &place, &o.image, err);
 	if (rc)
 		return rc;
-	note_plan(opts, ui, &p, place.image_bytes);
-	*plan = p;
-	*out_fd = fd;
-	fd = -1;
-	*table_key = cf_take(key);
+	note_plan(opts, ui, &o.plan, place.image_bytes);
+	*out = o;
+	o = (struct cf_opening){0};
 	return 0;
 }
 
-int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
-				   struct cf_err *err)
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+				   struct cf_volume **out, struct cf_err *err)
 {
 	const struct cf_cipher_opts cipher_opts = {
 		.engine = plan->engine[0] ? plan->engine : NULL,
@@ -260,18 +272,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, 
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;
 	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);
-	if (rc)
-		return rc;
-	/* The backing gets a twin, so that a later failure leaves the caller his descriptor, and the lock with it. */
-	CF_CLEANUP(cf_close_fd) int twin = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (twin < 0)
-		return cf_fail(err, -errno, "cannot take over the image's descriptor: %s", strerror(errno));
-	rc = cf_backing_from_fd(&backing, twin, plan->access, err);
-	if (rc)
-		return rc;
-	twin = -1;
-	rc = cf_volume_new(out, &backing, &cipher, &volume_opts, err);
 	if (!rc)
-		close(fd);
-	return rc;
+		rc = cf_image_backing(image, &backing, err);
+	return rc ? rc : cf_volume_new(out, &backing, &cipher, &volume_opts, err);
 }

@@ -6,7 +6,7 @@
  * takes no lock, so those are looked up in sysfs. No state; any thread. */
 #include "config.h"
 
-#include "cryptfuse/backing.h"
+#include "cryptfuse/image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -192,4 +192,30 @@ int cf_backing_open_fd(const char *path, enum cf_access access, enum cf_lock loc
 	*out_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+int cf_image_open(struct cf_image *image, const char *path, enum cf_access access, enum cf_lock lock,
+				  struct cf_err *err)
+{
+	*image = (struct cf_image){.access = access};
+	int rc = cf_backing_open_fd(path, access, lock, &image->fd[0], err);
+	image->n_parts = rc == 0;
+	return rc;
+}
+
+void cf_image_close(struct cf_image *image)
+{
+	while (image->n_parts)
+		cf_close_fd(&image->fd[--image->n_parts]);
+}
+
+int cf_image_backing(const struct cf_image *image, struct cf_backing **out, struct cf_err *err)
+{
+	CF_CLEANUP(cf_close_fd) int fd = fcntl(image->fd[0], F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
+	int rc = cf_backing_from_fd(out, fd, image->access, err);
+	if (!rc)
+		fd = -1;
+	return rc;
 }

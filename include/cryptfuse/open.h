@@ -11,6 +11,7 @@
 
 #include "cryptfuse/backing.h"
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/image.h"
 #include "cryptfuse/key.h"
 
 struct cf_volume;
@@ -58,23 +59,32 @@ struct cf_open_plan {
 	unsigned n_workers;
 };
 
-/** cf_open_plan - judge the options, open and lock the image, work out the geometry
- * @fd: out, owned: the image     @table_key: out, owned, the key of a --table; NULL otherwise
- * Everything that can be refused without a key is refused here, before a prompt. Says through @ui which defaults were
- * used, what trailing bytes are not part of the volume, which given options have no effect. Returns 0; -EINVAL,
- * -ENODEV, -EACCES, -EBUSY … with cryptsetup's meaning (cf_err_exit_code). */
-int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *fd,
-				 uint8_t **table_key, struct cf_err *err) CF_MUST_CHECK;
+/** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */
+struct cf_opening {
+	struct cf_open_plan plan;
+	struct cf_image image; /* open and locked */
+	uint8_t *key;          /* from cf_secret_alloc, plan.cipher.key_bytes long; NULL not yet, or none needed */
+};
 
-/** cf_open_key - read or ask for the key of a planned plain volume
- * @key: out, owned, from cf_secret_alloc, plan->cipher.key_bytes long (NULL if 0). Returns 0; -EINVAL; -EPERM no
+/** cf_opening_fini - close the image, wipe the key; CF_CLEANUP helper, idempotent. */
+void cf_opening_fini(struct cf_opening *o);
+
+/** cf_open_plan - judge the options, open and lock the image, work out the geometry
+ * @o: out; with a --table its key is there already. Everything that can be refused without a key is refused here,
+ * before a prompt. Says through @ui which defaults were used, what trailing bytes are not part of the volume, which
+ * given options have no effect. Returns 0; -EINVAL, -ENODEV, -EACCES, -EBUSY … with cryptsetup's meaning
+ * (cf_err_exit_code), and nothing is held then. */
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				 struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_key - read or ask for the key of a planned volume, unless its table had it. Returns 0; -EINVAL; -EPERM no
  * passphrase; -EIO. */
-int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_plan *plan, const struct cf_open_ui *ui,
-				uint8_t **key, struct cf_err *err) CF_MUST_CHECK;
+int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
- * @fd: taken on success, left to the caller on failure    @key: borrowed. */
-int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
-				   struct cf_err *err) CF_MUST_CHECK;
+ * @key, @image: borrowed; the lock goes on with the volume's own copies of the descriptors. */
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+				   struct cf_volume **out, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

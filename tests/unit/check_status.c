@@ -28,6 +28,7 @@ static void setup(void)
 	int fd = memfd_create("image", MFD_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, IMAGE_BYTES), 0);
+	CF_CLEANUP(cf_image_close) struct cf_image image = {.access = CF_READ_WRITE, .n_parts = 1, .fd = {fd}};
 	plan = (struct cf_open_plan){
 		.data_off = 512, .bytes = 8192, .access = CF_READ_WRITE, .discards = CF_DISCARDS_ALLOWED, .n_workers = 2};
 	ck_assert_int_eq(cf_spec_parse_cipher("aes-xts-plain64", &plan.cipher, NULL), 0);
@@ -41,7 +42,7 @@ static void setup(void)
 	for (unsigned i = 0; i < 64; i++)
 		key[i] = (uint8_t)(0xa0 + i);
 	struct cf_err err = {0};
-	ck_assert_msg(cf_open_volume(&plan, key, fd, &volume, &err) == 0, "%s", err.text);
+	ck_assert_msg(cf_open_volume(&plan, key, &image, &volume, &err) == 0, "%s", err.text);
 	strcpy(opts.image, "/images/a \"quoted\" one");
 	strcpy(opts.mountpoint, "/mnt/\n");
 	opts.mode = 0600;
