@@ -224,7 +224,7 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	CF_CLEANUP(cf_close_fd) int fd = -1;
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
 	struct cf_place place = {0};
-	struct cf_open_plan p = {.access = opts->access};
+	struct cf_open_plan p = {.access = opts->access, .lock = opts->lock};
 	int rc = opts->table_file ? plan_table(opts, &p, &place, &key, err) : plan_options(opts, &p, &place, err);
 	if (!rc)
 		rc = plan_engine(opts, &p, err);

@@ -53,6 +53,7 @@ struct cf_open_plan {
 	uint64_t data_off; /* bytes */
 	uint64_t bytes;
 	enum cf_access access;
+	enum cf_lock lock; /* CF_LOCK: nobody else changes the image while it is open */
 	enum cf_discards discards;
 	char engine[CF_NAME_MAX]; /* "" auto */
 	unsigned n_workers;
