@@ -224,12 +224,14 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	CF_CLEANUP(cf_close_fd) int fd = -1;
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
 	struct cf_place place = {0};
-	struct cf_open_plan p = {.access = opts->access, .lock = opts->lock};
+	struct cf_open_plan p = {.access = opts->access, .lock = opts->lock, .image_cache = opts->image_cache};
 	int rc = opts->table_file ? plan_table(opts, &p, &place, &key, err) : plan_options(opts, &p, &place, err);
 	if (!rc)
 		rc = plan_engine(opts, &p, err);
 	if (!rc)
 		rc = cf_backing_open_fd(opts->image, opts->access, opts->lock, &fd, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT)
+		rc = cf_backing_set_direct(fd, opts->image, err);
 	if (!rc)
 		rc = plan_place(&p, &place, fd, err);
 	if (rc)
@@ -266,7 +268,8 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, 
 	CF_CLEANUP(cf_close_fd) int twin = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (twin < 0)
 		return cf_fail(err, -errno, "cannot take over the image's descriptor: %s", strerror(errno));
-	rc = cf_backing_from_fd(&backing, twin, plan->access, err);
+	rc = plan->image_cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(&backing, twin, plan->access, err)
+											  : cf_backing_from_fd(&backing, twin, plan->access, err);
 	if (rc)
 		return rc;
 	twin = -1;
