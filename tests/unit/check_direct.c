@@ -32,7 +32,7 @@ static struct cf_backing *b;
 static void open_aligned(uint32_t block)
 {
 	struct cf_backing *in, *tail = NULL;
-	inner = test_backing_new(BYTES_MAX, block);
+	inner = test_backing_new(BYTES_MAX, 1);
 	inner->block = block;
 	test_fill(inner->data, BYTES_MAX, 5);
 	memcpy(model, inner->data, BYTES_MAX);
