@@ -60,14 +60,24 @@ static mode_t file_mode(const struct cli_opts *o)
 	return asked & ~writable;
 }
 
+/* As a mount point a file would keep a length of 0 under the writeback cache: the kernel trusts its own (HAZARDS 11).
+ */
+static int check_cache(const struct cli_opts *o, const struct cf_serve_opts *s, struct cf_err *err)
+{
+	if (o->cache == CF_CACHE_WRITEBACK && s->kind == CF_MOUNT_FILE)
+		return cf_fail(err, -EINVAL, "--cache writeback needs a directory as mount point; %s is a file", o->args[1]);
+	return 0;
+}
+
 static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct cf_err *err)
 {
 	int rc = check_type(o->type, err);
 	if (rc || (rc = check_name(o->name, err)) || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) ||
-		(rc = cli_fuse_check(o->share, err)))
+		(rc = check_cache(o, s, err)) || (rc = cli_fuse_check(o->share, err)))
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;
+	s->cache = o->cache;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
 	s->debug = (int)o->debug;

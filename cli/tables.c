@@ -84,6 +84,11 @@ const struct cli_option cli_volume_options[] = {
 	 .help = "do not lock IMAGE: others may use other parts of it",
 	 CLI_FIELD(volume.lock),
 	 .value = CF_LOCK_NONE},
+	{.name = "direct",
+	 .kind = CLI_SET,
+	 .help = "keep IMAGE's ciphertext out of the page cache",
+	 CLI_FIELD(volume.image_cache),
+	 .value = CF_IMAGE_DIRECT},
 	{.name = "allow-discards",
 	 .kind = CLI_SET,
 	 .help = "give discarded ranges back to the file system of IMAGE",
@@ -145,6 +150,13 @@ const struct cli_option cli_key_options[] = {
 	{.name = NULL},
 };
 
+static const struct cli_word cache_words[] = {
+	{"default", CF_CACHE_DEFAULT},
+	{"writeback", CF_CACHE_WRITEBACK},
+	{"direct", CF_CACHE_DIRECT},
+	{NULL, 0},
+};
+
 const struct cli_option cli_mount_options[] = {
 	{.name = "name",
 	 .kind = CLI_STRING,
@@ -166,6 +178,12 @@ const struct cli_option cli_mount_options[] = {
 	 .help = "let everybody use the file whom --mode permits",
 	 CLI_FIELD(share),
 	 .value = CF_SHARE_OTHER},
+	{.name = "cache",
+	 .kind = CLI_WORD,
+	 .arg = "default|writeback|direct",
+	 .help = "what the kernel keeps of the file (default)",
+	 CLI_FIELD(cache),
+	 .words = cache_words},
 	{.name = "stop-timeout",
 	 .kind = CLI_NUMBER,
 	 .arg = "SECONDS",

@@ -155,6 +155,7 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct
 		return r;
 	*key = cf_take(k);
 	got.access = plan->access;
+	got.cache = plan->image_cache;
 	*image = got;
 	got.n_parts = 0;
 	return 0;

@@ -236,7 +236,8 @@ void cf_opening_fini(struct cf_opening *o)
 int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
 				 struct cf_err *err)
 {
-	CF_CLEANUP(cf_opening_fini) struct cf_opening o = {.plan.access = opts->access};
+	CF_CLEANUP(cf_opening_fini)
+	struct cf_opening o = {.plan = {.access = opts->access, .lock = opts->lock, .image_cache = opts->image_cache}};
 	struct cf_place place = {0};
 	int rc =
 		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
@@ -244,6 +245,8 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 		rc = plan_engine(opts, &o.plan, err);
 	if (!rc)
 		rc = cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT)
+		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (!rc)
 		rc = plan_place(&o.plan, &place, &o.image, err);
 	if (rc)

@@ -203,6 +203,17 @@ int cf_image_open(struct cf_image *image, const char *path, enum cf_access acces
 	return rc;
 }
 
+int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err)
+{
+	for (unsigned i = 0; i < image->n_parts; i++) {
+		int rc = cf_backing_set_direct(image->fd[i], path, err);
+		if (rc)
+			return rc;
+	}
+	image->cache = CF_IMAGE_DIRECT;
+	return 0;
+}
+
 void cf_image_close(struct cf_image *image)
 {
 	while (image->n_parts)
@@ -214,7 +225,8 @@ int cf_image_backing(const struct cf_image *image, struct cf_backing **out, stru
 	CF_CLEANUP(cf_close_fd) int fd = fcntl(image->fd[0], F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
-	int rc = cf_backing_from_fd(out, fd, image->access, err);
+	int rc = image->cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(out, fd, image->access, err)
+											 : cf_backing_from_fd(out, fd, image->access, err);
 	if (!rc)
 		fd = -1;
 	return rc;

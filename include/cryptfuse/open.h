@@ -33,6 +33,7 @@ struct cf_open_opts {
 	bool iv_large_sectors;
 	enum cf_access access;
 	enum cf_lock lock;
+	enum cf_image_cache image_cache;
 	enum cf_discards discards;
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
@@ -54,6 +55,8 @@ struct cf_open_plan {
 	uint64_t data_off; /* bytes */
 	uint64_t bytes;
 	enum cf_access access;
+	enum cf_lock lock; /* CF_LOCK: nobody else changes the image while it is open */
+	enum cf_image_cache image_cache;
 	enum cf_discards discards;
 	char engine[CF_NAME_MAX]; /* "" auto */
 	unsigned n_workers;

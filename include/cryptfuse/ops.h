@@ -24,6 +24,7 @@ struct cf_ops {
 	gid_t gid;
 	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */
 	void *ready_ctx;
+	enum cf_transport transport; /* what the kernel granted */
 
 	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
 	pthread_mutex_t mutex;   /* n_open */

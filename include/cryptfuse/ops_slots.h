@@ -29,6 +29,14 @@ static inline struct cf_ops_handle *cf_ops_handle_of(const struct fuse_file_info
 /** cf_ops_is_file - is it the volume's inode? */
 bool cf_ops_is_file(const struct cf_ops *o, fuse_ino_t ino);
 
+/* ops_init.c: what is asked of the kernel */
+
+/** cf_ops_negotiate - fill in the answer to the kernel's first request. */
+void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn);
+
+/** cf_ops_open_as - how the kernel shall treat a file that is being opened: cached, kept, or neither. */
+void cf_ops_open_as(const struct cf_ops *o, struct fuse_file_info *fi);
+
 /* ops_io.c: bytes */
 void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi);

@@ -40,6 +40,8 @@ static const struct test_shape shapes[] = {
 	 .data_off = 63 * 512,
 	 .discards = CF_DISCARDS_ALLOWED,
 	 .access = CF_READ_WRITE},
+	{.mode = "xts", .du_bytes = 512, .bytes = 32768, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
+	{.mode = "cbc", .du_bytes = 4096, .bytes = 131072, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
 };
 
 struct extent {

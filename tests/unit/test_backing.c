@@ -43,6 +43,11 @@ static ssize_t pass(struct test_fault *f, size_t len)
 	return -1;
 }
 
+static bool misaligned(const struct test_backing *t, const void *buf, size_t len, uint64_t off)
+{
+	return t->block && (off % t->block || len % t->block || (uintptr_t)buf % (t->block < 4096 ? t->block : 4096));
+}
+
 static void copy(const struct test_backing *t, uint8_t *dst, const uint8_t *src, size_t len)
 {
 	size_t half = t->pace == TEST_FAST ? len : len / 2;
@@ -67,6 +72,8 @@ static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t 
 {
 	struct test_backing *t = of(b);
 	atomic_fetch_add(&t->n_reads, 1);
+	if (misaligned(t, buf, len, off))
+		return -EINVAL;
 	ssize_t n = pass(&t->read_fault, clip(t, len, off));
 	if (n < 0)
 		return t->read_fault.code;
@@ -85,6 +92,8 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 {
 	struct test_backing *t = of(b);
 	atomic_fetch_add(&t->n_writes, 1);
+	if (misaligned(t, buf, len, off))
+		return -EINVAL;
 	len = clip(t, len, off);
 	ssize_t n = pass(&t->write_fault, len);
 	if (n < 0 && t->tear == TEST_TORN)

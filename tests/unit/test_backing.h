@@ -30,7 +30,8 @@ struct test_hole {
 struct test_backing {
 	struct cf_backing base; /* first */
 	uint8_t *data;
-	size_t piece; /* longest transfer of one call; 0: any */
+	size_t piece;   /* longest transfer of one call; 0: any */
+	uint32_t block; /* only whole ones, in memory that suits, pass, as with O_DIRECT: else -EINVAL; 0: any range */
 	_Atomic enum test_pace pace;
 	_Atomic int at_gate;
 	enum test_tear tear;
