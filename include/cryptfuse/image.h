@@ -17,11 +17,15 @@ struct cf_image {
 	int fd[CF_IMAGE_PARTS_MAX]; /* in order, owned, close-on-exec */
 };
 
-/** cf_image_open - open and lock every part of @path; errors as cf_backing_open_fd. Nothing stays open on failure. */
+/** cf_image_open - open and lock every part of @path
+ * @path: a file or block device, or the first part of a split image (disk.img.001, disk.img.aa …), which must be whole.
+ * Errors as cf_backing_open_fd; -ENODEV a part is missing; -EINVAL @path is a later part; -E2BIG. Nothing stays open on
+ * failure. */
 int cf_image_open(struct cf_image *image, const char *path, enum cf_access access, enum cf_lock lock,
 				  struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_image_set_direct - from now on past the page cache; errors as cf_backing_set_direct. */
+/** cf_image_set_direct - from now on past the page cache; errors as cf_backing_set_direct; -EINVAL a split
+ * image. */
 int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_image_close - close all parts; CF_CLEANUP helper, idempotent. */
