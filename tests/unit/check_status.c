@@ -28,8 +28,12 @@ static void setup(void)
 	int fd = memfd_create("image", MFD_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, IMAGE_BYTES), 0);
-	plan = (struct cf_open_plan){
-		.data_off = 512, .bytes = 8192, .access = CF_READ_WRITE, .discards = CF_DISCARDS_ALLOWED, .n_workers = 2};
+	plan = (struct cf_open_plan){.data_off = 512,
+								 .bytes = 8192,
+								 .access = CF_READ_WRITE,
+								 .discards = CF_DISCARDS_ALLOWED,
+								 .n_workers = 2,
+								 .n_permits = 1};
 	ck_assert_int_eq(cf_spec_parse_cipher("aes-xts-plain64", &plan.cipher, NULL), 0);
 	plan.cipher.key_bytes = 64;
 	plan.cipher.du_bytes = 4096;
@@ -98,6 +102,7 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert_uint_eq(number_of(o, "data_offset"), 512);
 	ck_assert_uint_eq(number_of(o, "bytes"), 8192);
 	ck_assert_uint_eq(number_of(o, "workers"), 2);
+	ck_assert_uint_eq(number_of(o, "permits"), 1);
 	ck_assert(json_object_get_boolean(field(o, "iv_large_sectors")));
 	ck_assert(json_object_get_boolean(field(o, "allow_discards")));
 	ck_assert(!json_object_get_boolean(field(o, "read_only")));
