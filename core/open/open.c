@@ -4,10 +4,13 @@
  * A plan is complete and plain data: every default filled in, every number checked against the image, the cipher known
  * to open. What can be refused is refused here, before anybody is asked for a passphrase. cf_open_plan runs in the
  * parent in one thread, cf_open_volume in the daemon before its threads. */
+#include "config.h"
+
 #include "plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +23,6 @@
 #include "cryptfuse/volume.h"
 
 #define TABLE_TEXT_MAX ((size_t)128 * 1024) /* the longest key takes 32 KiB of it */
-#define WORKERS_MIN 4u                      /* threads that wait, not threads that compute */
 
 const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat)
 {
@@ -185,16 +187,24 @@ static int plan_table(const struct cf_open_opts *opts, struct cf_open_plan *plan
 
 /* ---- both ---- */
 
+/* Those this process may run on. */
+static unsigned n_cpus(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? (unsigned)n : 1;
+}
+
 static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
 {
 	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
 		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
 	if (opts->engine)
 		strcpy(plan->engine, opts->engine);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	plan->n_workers = cpus < (long)WORKERS_MIN      ? WORKERS_MIN
-					  : cpus > (long)CF_WORKERS_MAX ? CF_WORKERS_MAX
-													: (unsigned)cpus;
+	plan->n_workers = opts->threads ? (unsigned)opts->threads : CF_WORKERS_MAX;
+	plan->n_permits = n_cpus();
+	if (plan->n_permits > plan->n_workers)
+		plan->n_permits = plan->n_workers;
 	return cf_cipher_check(&plan->cipher, opts->engine, err);
 }
 
@@ -263,7 +273,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 	const struct cf_cipher_opts cipher_opts = {
 		.engine = plan->engine[0] ? plan->engine : NULL,
 		.path = CF_PATH_AUTO,
-		.n_workers = plan->n_workers,
+		.n_workers = plan->n_permits,
 	};
 	const struct cf_volume_opts volume_opts = {
 		.data_off = plan->data_off,
@@ -271,6 +281,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 		.access = plan->access,
 		.discards = plan->discards,
 		.n_workers = plan->n_workers,
+		.n_permits = plan->n_permits,
 	};
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;

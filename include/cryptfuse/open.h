@@ -38,6 +38,7 @@ struct cf_open_opts {
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
 	const char *engine;
+	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
 };
 
 /** How core speaks to a person. */
@@ -59,7 +60,8 @@ struct cf_open_plan {
 	enum cf_image_cache image_cache;
 	enum cf_discards discards;
 	char engine[CF_NAME_MAX]; /* "" auto */
-	unsigned n_workers;
+	unsigned n_workers;       /* threads that may wait */
+	unsigned n_permits;       /* of them, how many may compute at once: one a CPU (HAZARDS 17) */
 };
 
 /** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "cryptfuse/lane.h"
 #include "cryptfuse/serve.h"
 #include "cryptfuse/volume.h"
 
@@ -26,8 +27,9 @@ struct cf_ops {
 	void *ready_ctx;
 	enum cf_transport transport; /* what the kernel granted */
 
-	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
-	pthread_mutex_t mutex;   /* n_open */
+	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
+	struct cf_lane space_lane; /* one thread changes space at a time */
+	pthread_mutex_t mutex;     /* n_open */
 	pthread_cond_t released;
 	unsigned n_open;
 };

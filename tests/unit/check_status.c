@@ -34,7 +34,8 @@ static void setup(void)
 								 .access = CF_READ_WRITE,
 								 .discards = CF_DISCARDS_ALLOWED,
 								 .lock = CF_LOCK_NONE,
-								 .n_workers = 2};
+								 .n_workers = 2,
+								 .n_permits = 1};
 	ck_assert_int_eq(cf_spec_parse_cipher("aes-xts-plain64", &plan.cipher, NULL), 0);
 	plan.cipher.key_bytes = 64;
 	plan.cipher.du_bytes = 4096;
@@ -104,6 +105,7 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert_uint_eq(number_of(o, "data_offset"), 512);
 	ck_assert_uint_eq(number_of(o, "bytes"), 8192);
 	ck_assert_uint_eq(number_of(o, "workers"), 2);
+	ck_assert_uint_eq(number_of(o, "permits"), 1);
 	ck_assert(json_object_get_boolean(field(o, "iv_large_sectors")));
 	ck_assert(json_object_get_boolean(field(o, "allow_discards")));
 	ck_assert(!json_object_get_boolean(field(o, "read_only")));
