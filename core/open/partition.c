@@ -17,6 +17,8 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/units.h"
 
+#define LINK_BYTES (UINT64_C(8) << 20) /* how far behind a logical partition the link to the next is looked for */
+
 /* ---- the table ---- */
 
 static void take_partition(blkid_partition from, struct cf_partition *to)
@@ -86,19 +88,28 @@ int cf_partitions_list_fd(int fd, struct cf_partitions *out, struct cf_err *err)
 
 /* ---- of split images ---- */
 
-/* Where links may stand: at the start of an extended partition, and behind each logical one. */
+/* What is free from @off on, before the next partition that is known. */
+static struct cf_extent gap_at(const struct cf_partitions *list, uint64_t off)
+{
+	uint64_t end = off + LINK_BYTES;
+	for (unsigned i = 0; i < list->n; i++) {
+		uint64_t start = list->at[i].place.off;
+		if (list->at[i].kind != CF_PARTITION_EXTENDED && start >= off && start < end)
+			end = start;
+	}
+	return (struct cf_extent){.off = off, .bytes = end - off};
+}
+
+/* The ends, and where links may stand: at the start of an extended partition, and behind each logical one. */
 static unsigned extents_of(const struct cf_partitions *list, uint64_t image_bytes, struct cf_extent *keep)
 {
-	struct cf_extent ends[2], whole = {.bytes = image_bytes};
+	const struct cf_extent whole = {.bytes = image_bytes};
 	unsigned n = 2;
 	cf_window_ends(&whole, keep);
 	for (unsigned i = 0; i < list->n; i++) {
-		struct cf_extent e = list->at[i].place;
-		if (list->at[i].kind != CF_PARTITION_EXTENDED)
-			e = (struct cf_extent){.off = e.off + e.bytes, .bytes = image_bytes};
-		e = cf_extent_clip(e, image_bytes);
-		cf_window_ends(&e, ends);
-		keep[n++] = ends[0];
+		const struct cf_partition *p = &list->at[i];
+		uint64_t off = p->place.off + (p->kind == CF_PARTITION_EXTENDED ? 0 : p->place.bytes);
+		keep[n++] = cf_extent_clip(gap_at(list, off), image_bytes);
 	}
 	return n;
 }

@@ -46,11 +46,11 @@ void cf_open_note(const struct cf_open_ui *ui, const char *fmt, ...) CF_PRINTF(2
 
 /** Where a volume is asked to lie in its image. */
 struct cf_place {
-	const char *store; /* what it lies in, for messages: NULL "image" */
 	uint64_t image_bytes;
 	uint64_t data_sector;
 	uint64_t sectors; /* 0: all that remains */
 	uint32_t du_bytes;
+	const char *store; /* what it lies in, for messages; NULL: "image" */
 };
 
 /** cf_place_resolve - the volume's bytes, or why there is none
