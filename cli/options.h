@@ -37,6 +37,7 @@ struct cli_opts {
 	const char *name;
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
 	enum cf_mount_share share;
+	enum cf_cache cache;
 	uint64_t stop_timeout_s;
 	unsigned foreground, debug;
 

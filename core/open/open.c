@@ -4,10 +4,13 @@
  * A plan is complete and plain data: every default filled in, every number checked against the image, the cipher known
  * to open. What can be refused is refused here, before anybody is asked for a passphrase. cf_open_plan runs in the
  * parent in one thread, cf_open_volume in the daemon before its threads. */
+#include "config.h"
+
 #include "plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +24,6 @@
 #include "cryptfuse/volume.h"
 
 #define TABLE_TEXT_MAX ((size_t)128 * 1024) /* the longest key takes 32 KiB of it */
-#define WORKERS_MIN 4u                      /* threads that wait, not threads that compute */
 
 const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat)
 {
@@ -186,16 +188,24 @@ static int plan_table(const struct cf_open_opts *opts, struct cf_open_plan *plan
 
 /* ---- both ---- */
 
+/* Those this process may run on. */
+static unsigned n_cpus(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? (unsigned)n : 1;
+}
+
 static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
 {
 	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
 		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
 	if (opts->engine)
 		strcpy(plan->engine, opts->engine);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	plan->n_workers = cpus < (long)WORKERS_MIN      ? WORKERS_MIN
-					  : cpus > (long)CF_WORKERS_MAX ? CF_WORKERS_MAX
-													: (unsigned)cpus;
+	plan->n_workers = opts->threads ? (unsigned)opts->threads : CF_WORKERS_MAX;
+	plan->n_permits = n_cpus();
+	if (plan->n_permits > plan->n_workers)
+		plan->n_permits = plan->n_workers;
 	return cf_cipher_check(&plan->cipher, opts->engine, err);
 }
 
@@ -237,7 +247,8 @@ void cf_opening_fini(struct cf_opening *o)
 int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
 				 struct cf_err *err)
 {
-	CF_CLEANUP(cf_opening_fini) struct cf_opening o = {.plan.access = opts->access};
+	CF_CLEANUP(cf_opening_fini)
+	struct cf_opening o = {.plan = {.access = opts->access, .lock = opts->lock, .image_cache = opts->image_cache}};
 	struct cf_place place = {0};
 	int rc =
 		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
@@ -245,6 +256,8 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 		rc = plan_engine(opts, &o.plan, err);
 	if (!rc)
 		rc = cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT)
+		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (!rc)
 		rc = plan_place(opts, ui, &o, &place, err);
 	if (rc)
@@ -262,7 +275,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 	const struct cf_cipher_opts cipher_opts = {
 		.engine = plan->engine[0] ? plan->engine : NULL,
 		.path = CF_PATH_AUTO,
-		.n_workers = plan->n_workers,
+		.n_workers = plan->n_permits,
 	};
 	const struct cf_volume_opts volume_opts = {
 		.data_off = plan->data_off,
@@ -270,6 +283,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 		.access = plan->access,
 		.discards = plan->discards,
 		.n_workers = plan->n_workers,
+		.n_permits = plan->n_permits,
 	};
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;

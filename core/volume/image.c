@@ -235,6 +235,17 @@ int cf_image_open(struct cf_image *image, const char *path, enum cf_access acces
 	return rc;
 }
 
+/* The parts of a split image share blocks in no way that the range lock could know. */
+int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err)
+{
+	if (image->n_parts > 1)
+		return cf_fail(err, -EINVAL, "--direct: %s is a split image, and only whole ones go past the page cache", path);
+	int rc = cf_backing_set_direct(image->fd[0], path, err);
+	if (!rc)
+		image->cache = CF_IMAGE_DIRECT;
+	return rc;
+}
+
 void cf_image_close(struct cf_image *image)
 {
 	while (image->n_parts)
@@ -247,7 +258,8 @@ static int part_backing(const struct cf_image *image, unsigned i, struct cf_back
 	CF_CLEANUP(cf_close_fd) int fd = fcntl(image->fd[i], F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
-	int rc = cf_backing_from_fd(out, fd, image->access, err);
+	int rc = image->cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(out, fd, image->access, err)
+											 : cf_backing_from_fd(out, fd, image->access, err);
 	if (!rc)
 		fd = -1;
 	return rc;

@@ -30,10 +30,22 @@ static bool all_zero(const uint8_t *p, size_t len)
 	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
 }
 
+/* With as many permits as workers each has its own. */
+int cf_volume_crypt(struct cf_volume *v, const struct cf_worker *w, enum cf_dir dir, uint64_t du, size_t n_du,
+					const uint8_t *src, uint8_t *dst)
+{
+	if (v->n_permits == v->n_workers)
+		return cf_cipher_crypt(v->cipher, w->index, dir, du, n_du, src, dst);
+	unsigned permit = cf_slots_take(&v->permits);
+	int rc = cf_cipher_crypt(v->cipher, permit, dir, du, n_du, src, dst);
+	cf_slots_give(&v->permits, permit);
+	return rc;
+}
+
 /* Under --allow-discards a DU of zero ciphertext was punched, and reads as zeros. */
 static int decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, size_t n_du, const uint8_t *src, uint8_t *dst)
 {
-	int rc = cf_cipher_crypt(v->cipher, w->index, CF_DECRYPT, du, n_du, src, dst);
+	int rc = cf_volume_crypt(v, w, CF_DECRYPT, du, n_du, src, dst);
 	if (rc || v->discards == CF_DISCARDS_REFUSED)
 		return rc;
 	for (size_t at = 0; at < n_du << v->du_shift; at += v->du_bytes)
@@ -102,7 +114,7 @@ static int write_whole(struct cf_volume *v, struct cf_worker *w, const uint8_t *
 					   struct cf_written *out)
 {
 	size_t written = 0;
-	int rc = cf_cipher_crypt(v->cipher, w->index, CF_ENCRYPT, off >> v->du_shift, n_du, buf, w->crypt);
+	int rc = cf_volume_crypt(v, w, CF_ENCRYPT, off >> v->du_shift, n_du, buf, w->crypt);
 	if (!rc)
 		rc = cf_backing_write_full(v->backing, w->crypt, n_du << v->du_shift, v->data_off + off, &written);
 	out->len += (size_t)cf_units_round_down(written, v->du_bytes);
@@ -134,7 +146,7 @@ static int write_part(struct cf_volume *v, struct cf_worker *w, const uint8_t *b
 	if (rc)
 		return rc;
 	memcpy(w->edge + skip, buf, len);
-	rc = cf_cipher_crypt(v->cipher, w->index, CF_ENCRYPT, du, 1, w->edge, w->crypt);
+	rc = cf_volume_crypt(v, w, CF_ENCRYPT, du, 1, w->edge, w->crypt);
 	if (rc)
 		return rc;
 	cf_volume_count(v, CF_COUNT_RMW, 1);

@@ -12,6 +12,7 @@
 
 struct cf_image {
 	enum cf_access access;
+	enum cf_image_cache cache;
 	unsigned n_parts;           /* 0: nothing is open */
 	int fd[CF_IMAGE_PARTS_MAX]; /* in order, owned, close-on-exec */
 };
@@ -22,6 +23,10 @@ struct cf_image {
  * failure. */
 int cf_image_open(struct cf_image *image, const char *path, enum cf_access access, enum cf_lock lock,
 				  struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_image_set_direct - from now on past the page cache; errors as cf_backing_set_direct; -EINVAL a split
+ * image. */
+int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_image_close - close all parts; CF_CLEANUP helper, idempotent. */
 void cf_image_close(struct cf_image *image);

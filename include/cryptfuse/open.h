@@ -34,10 +34,12 @@ struct cf_open_opts {
 	bool iv_large_sectors;
 	enum cf_access access;
 	enum cf_lock lock;
+	enum cf_image_cache image_cache;
 	enum cf_discards discards;
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
 	const char *engine;
+	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
 };
 
 /** How core speaks to a person. */
@@ -55,9 +57,12 @@ struct cf_open_plan {
 	uint64_t data_off; /* bytes */
 	uint64_t bytes;
 	enum cf_access access;
+	enum cf_lock lock; /* CF_LOCK: nobody else changes the image while it is open */
+	enum cf_image_cache image_cache;
 	enum cf_discards discards;
 	char engine[CF_NAME_MAX]; /* "" auto */
-	unsigned n_workers;
+	unsigned n_workers;       /* threads that may wait */
+	unsigned n_permits;       /* of them, how many may compute at once: one a CPU (HAZARDS 17) */
 };
 
 /** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */

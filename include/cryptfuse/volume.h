@@ -11,6 +11,7 @@
 
 #include "cryptfuse/backing.h"
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/lane.h"
 
 struct cf_volume;
 
@@ -22,7 +23,8 @@ struct cf_volume_opts {
 	uint64_t bytes;    /* length of the volume, a multiple of the DU, above 0 */
 	enum cf_access access;
 	enum cf_discards discards;
-	unsigned n_workers; /* as the cipher was made for */
+	unsigned n_workers; /* 1 to CF_WORKERS_MAX: requests that may wait for the backing at once */
+	unsigned n_permits; /* 1 to n_workers: how many of them may compute at once, as the cipher was made for; 0: all */
 };
 
 /** Counters since open, for the status. */
@@ -34,8 +36,7 @@ struct cf_volume_stats {
 	uint64_t undo_failures; /* a failed write whose old ciphertext could not be put back: that data unit is damaged */
 };
 
-/** A worker: what one thread needs while it reads or writes: buffers and an index into the cipher's contexts. Reserved
- * at open. */
+/** A worker: the buffers that one thread needs while it reads or writes. Reserved at open, touched when first used. */
 struct cf_worker {
 	unsigned index;
 	uint8_t *io; /* CF_IO_MAX bytes, for the caller's own use: a FUSE read is decrypted into it and sent from it */
@@ -43,7 +44,6 @@ struct cf_worker {
 	uint8_t *crypt; /* ciphertext on its way to or from the backing */
 	uint8_t *edge;  /* one data unit of plaintext that is read or written in part */
 	uint8_t *old;   /* its old ciphertext, until the write has succeeded */
-	struct cf_worker *next_free;
 };
 
 /** cf_volume_new - put a volume together
@@ -62,8 +62,8 @@ enum cf_access cf_volume_access(const struct cf_volume *v);
 const struct cf_cipher *cf_volume_cipher(const struct cf_volume *v);
 void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out);
 
-/** cf_volume_enter, cf_volume_leave - borrow a worker for one request; waits while all are out. Any thread; never
- * fails. */
+/** cf_volume_enter, cf_volume_leave - borrow a worker for one request: the free one with the lowest index, so that few
+ * threads keep to few buffers; waits while all are out. Any thread; never fails. */
 struct cf_worker *cf_volume_enter(struct cf_volume *v);
 void cf_volume_leave(struct cf_volume *v, struct cf_worker *w);
 
@@ -84,8 +84,20 @@ ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len,
 						uint64_t off) CF_MUST_CHECK;
 
-/** cf_volume_sync - make all completed writes durable. Once it has failed it fails until the volume is opened anew
- * (HAZARDS 15). Callers wait for one another. 0 or -EIO, -ENOSPC …. */
+/** A sync that was asked for; memory of the caller until it is answered. */
+struct cf_sync {
+	struct cf_lane_job job; /* the volume's own */
+	/** Called once, from this thread or from another one that syncs, with what cf_volume_sync returns. May free @s. */
+	void (*done)(struct cf_sync *s, int rc);
+};
+
+/** cf_volume_sync_start - make all writes that have completed durable, without holding more than one thread
+ * While a sync of the backing runs, those who come leave their @s and go; together they are answered by the next one,
+ * which begins after they came. The thread that syncs goes on until nobody waits. Any thread. Errors are sticky: once a
+ * sync has failed all fail until the volume is opened anew (HAZARDS 15), each caller is told. */
+void cf_volume_sync_start(struct cf_volume *v, struct cf_sync *s);
+
+/** cf_volume_sync - the same, and wait for the answer. 0 or -EIO, -ENOSPC …. */
 int cf_volume_sync(struct cf_volume *v) CF_MUST_CHECK;
 
 /** cf_volume_zero - write encrypted zeros (FALLOC_FL_ZERO_RANGE). Past the end: -ENOSPC and nothing changed. */

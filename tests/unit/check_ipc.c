@@ -36,7 +36,8 @@ static void teardown(void)
 
 static struct cf_open_plan make_plan(uint32_t key_bytes)
 {
-	struct cf_open_plan p = {.data_off = UINT64_C(1) << 40, .bytes = 4096, .n_workers = 4, .access = CF_READ_WRITE};
+	struct cf_open_plan p = {
+		.data_off = UINT64_C(1) << 40, .bytes = 4096, .n_workers = 4, .n_permits = 2, .access = CF_READ_WRITE};
 	strcpy(p.cipher.cipher, "aes");
 	strcpy(p.cipher.mode, "xts");
 	strcpy(p.cipher.iv, "plain64");
@@ -185,7 +186,7 @@ START_TEST(order__of_another_size_is_refused)
 }
 END_TEST
 
-enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, N_INSANE };
+enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, NO_PERMIT, MANY_PERMITS, N_INSANE };
 
 START_TEST(order__with_impossible_numbers_is_refused)
 {
@@ -199,6 +200,10 @@ START_TEST(order__with_impossible_numbers_is_refused)
 		plan.n_workers = 0;
 	if (_i == MANY_WORKERS)
 		plan.n_workers = CF_WORKERS_MAX + 1;
+	if (_i == NO_PERMIT)
+		plan.n_permits = 0;
+	if (_i == MANY_PERMITS)
+		plan.n_permits = plan.n_workers + 1;
 	send_raw(&plan, sizeof(plan), 1);
 	ck_assert_int_eq(recv_fails(), -EPROTO);
 	ck_assert_int_eq(next_fd(), before);

@@ -8,6 +8,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -415,8 +416,34 @@ START_TEST(plan__counts_workers)
 	const struct cf_open_opts opts = {.image = image, XTS};
 	CF_CLEANUP(outcome_fini) struct outcome o;
 	ck_assert_int_eq(run_plan(&opts, &o), 0);
-	ck_assert_uint_ge(o.opening.plan.n_workers, 4);
-	ck_assert_uint_le(o.opening.plan.n_workers, CF_WORKERS_MAX);
+	ck_assert_uint_eq(o.opening.plan.n_workers, CF_WORKERS_MAX);
+	ck_assert_uint_ge(o.opening.plan.n_permits, 1);
+	ck_assert_uint_le(o.opening.plan.n_permits, CF_WORKERS_MAX);
+}
+END_TEST
+
+/* No more permits than CPUs that this process may use, and no more than threads. */
+START_TEST(plan__counts_permits)
+{
+	cpu_set_t before, one;
+	CPU_ZERO(&one);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+		if (CPU_ISSET(cpu, &before))
+			CPU_SET(cpu, &one);
+	for (unsigned threads = 1; threads <= CF_WORKERS_MAX; threads++) {
+		const struct cf_open_opts opts = {.image = image, XTS, .threads = threads};
+		CF_CLEANUP(outcome_fini) struct outcome all;
+		ck_assert_int_eq(run_plan(&opts, &all), 0);
+		const unsigned cpus = (unsigned)CPU_COUNT(&before);
+		ck_assert_uint_eq(all.opening.plan.n_workers, threads);
+		ck_assert_uint_eq(all.opening.plan.n_permits, threads < cpus ? threads : cpus);
+		ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+		CF_CLEANUP(outcome_fini) struct outcome pinned;
+		ck_assert_int_eq(run_plan(&opts, &pinned), 0);
+		ck_assert_uint_eq(pinned.opening.plan.n_permits, 1);
+		ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
+	}
 }
 END_TEST
 
@@ -709,6 +736,7 @@ int main(void)
 	tcase_add_test(t, plan__takes_any_offset_with_an_aligned_size);
 	tcase_add_test(t, plan__reports_bytes_short_of_a_sector);
 	tcase_add_test(t, plan__counts_workers);
+	tcase_add_test(t, plan__counts_permits);
 	tcase_add_loop_test(t, plan__says_what_was_assumed_or_ignored, 0, (int)CF_ARRAY_LEN(notes));
 	tcase_add_test(t, plan__of_a_missing_image_is_exit_4);
 	tcase_add_test(t, plan__of_an_open_image_is_busy_and_gives_the_lock_back_on_failure);
