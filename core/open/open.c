@@ -256,10 +256,10 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 		rc = plan_engine(opts, &o.plan, err);
 	if (!rc)
 		rc = cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
-	if (!rc && opts->image_cache == CF_IMAGE_DIRECT)
-		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (!rc)
 		rc = plan_place(opts, ui, &o, &place, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* libblkid reads at any place: not before it has */
+		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (rc)
 		return rc;
 	if (o.image.n_parts > 1)
