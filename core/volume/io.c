@@ -60,7 +60,8 @@ int cf_volume_crypt(struct cf_volume *v, const struct cf_worker *w, enum cf_dir 
 }
 
 /* Under --allow-discards a DU of zero ciphertext was punched, and reads as zeros. */
-static int decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, size_t n_du, const uint8_t *src, uint8_t *dst)
+int cf_volume_decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, size_t n_du, const uint8_t *src,
+					  uint8_t *dst)
 {
 	int rc = cf_volume_crypt(v, w, CF_DECRYPT, du, n_du, src, dst);
 	if (rc || v->discards == CF_DISCARDS_REFUSED)
@@ -80,7 +81,7 @@ static int decrypt_range(struct cf_volume *v, struct cf_worker *w, uint8_t *buf,
 		size_t skip = offset_in_du(v, off + done), left = len - done;
 		bool whole = skip == 0 && left >= v->du_bytes;
 		size_t n_du = whole ? left >> v->du_shift : 1;
-		int rc = decrypt(v, w, du, n_du, src, whole ? buf + done : w->edge);
+		int rc = cf_volume_decrypt(v, w, du, n_du, src, whole ? buf + done : w->edge);
 		if (rc)
 			return rc;
 		take = whole ? n_du << v->du_shift : min_size(left, v->du_bytes - skip);
@@ -99,7 +100,9 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 		take = min_size(len - done, v->chunk_bytes - skip);
 		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
 		int rc = fetch(v, w, w->crypt, cipher_len, v->data_off + at - skip);
-		if (!rc)
+		if (rc && v->bad.policy == CF_BAD_ZERO)
+			rc = cf_volume_read_bad(v, w, buf + done, take, at);
+		else if (!rc)
 			rc = decrypt_range(v, w, buf + done, take, at);
 		if (rc)
 			return rc;
@@ -159,7 +162,7 @@ static int write_part(struct cf_volume *v, struct cf_worker *w, const uint8_t *b
 	uint64_t du = off >> v->du_shift, at = v->data_off + off - skip;
 	int rc = fetch(v, w, w->old, v->du_bytes, at);
 	if (!rc)
-		rc = decrypt(v, w, du, 1, w->old, w->edge);
+		rc = cf_volume_decrypt(v, w, du, 1, w->old, w->edge);
 	if (rc)
 		return rc;
 	memcpy(w->edge + skip, buf, len);
