@@ -38,8 +38,6 @@ static int refuse(struct cf_header *h, int slot, int rc, struct cf_err *err)
 	char ciphers[CF_ERR_TEXT / 2] = "";
 	if (rc == -EPERM)
 		return cf_fail(err, rc, "no key available with this passphrase");
-	if (rc == -ENOENT && slot >= 0)
-		return cf_fail(err, -EPERM, "keyslot %d is not in use", slot);
 	if (rc == -ENOENT)
 		return cf_fail(err, -EPERM, "no keyslot is in use: nothing can unlock this volume");
 	if (rc == -ENOMEM)
@@ -57,6 +55,8 @@ int cf_header_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *
 	CF_CLEANUP(cf_secret_freep) uint8_t *buf = cf_secret_alloc(got);
 	if (!buf)
 		return cf_fail(err, -ENOMEM, "no memory for the key");
+	if (slot >= 0 && crypt_keyslot_status(h->cd, slot) < CRYPT_SLOT_ACTIVE)
+		return cf_fail(err, -EPERM, "keyslot %d is not in use", slot);
 	h->said[0] = '\0';
 	int rc =
 		crypt_volume_key_get(h->cd, slot, (char *)buf, &got, pass->data ? (const char *)pass->data : "", pass->len);
