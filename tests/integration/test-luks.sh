@@ -72,12 +72,12 @@ for kind in "luks1 512" "luks2 512" "luks2 4096" "luks2 argon"; do
 		format "$IMG" 8M --type luks1 "${options[@]}"
 		offset=$((2 * 1024 * 1024))
 	else
-		format "$IMG" 24M --type luks2 --sector-size $du "${options[@]}"
+		format "$IMG" 24M --type luks2 --sector-size "$du" "${options[@]}"
 		offset=$((16 * 1024 * 1024))
 	fi
 	add_keys "$IMG" "${options[@]}"
 	KEY=$(volume_key "$IMG")
-	fill $offset $du
+	fill $offset "$du"
 	cp "$IMG" "$S/before"
 	opens "$kind, passphrase" <<<"$PASS"
 	opens "$kind, --type luks" --type luks <<<"$OTHER"
@@ -102,7 +102,7 @@ for kind in "luks1 512" "luks2 512" "luks2 4096" "luks2 argon"; do
 	assert_eq "keyslot" 0 "$(status_field "$V" keyslot)"
 	printf 'written here' | fileop pwrite 5000 "$V" >/dev/null
 	close_vol "$M"
-	cryptref -c xts -k "$KEY" -s $du "$IMG" $((offset + 4096)) 4096 4096 >"$S/piece"
+	cryptref -c xts -k "$KEY" -s "$du" "$IMG" $((offset + 4096)) 4096 4096 >"$S/piece"
 	assert_eq "$kind: what was written" 'written here' "$(tail -c +905 "$S/piece" | head -c 12)"
 	cmp -s <(head -c $offset "$IMG") <(head -c $offset "$S/before") || fail "$kind: the header changed"
 done
