@@ -23,6 +23,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_open, cli_close, cli_status, cli_bench;
+extern const struct cli_command cli_decrypt;
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
@@ -43,7 +44,10 @@ struct cli_progress {
 /** cli_progress_init - to be done before the others. */
 void cli_progress_init(struct cli_progress *p);
 
-/** cli_progress_show - put "NN %  TEXT" there if @percent has changed. @text: short, without control characters. */
+/** cli_progress_update - put "NN %  TEXT" there. @text: short, without control characters. */
+void cli_progress_update(struct cli_progress *p, unsigned percent, const char *text);
+
+/** cli_progress_show - the same, but only if @percent has changed. */
 void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text);
 
 /** cli_progress_end - take the line away, so that what is said next stands alone. */
@@ -53,6 +57,9 @@ void cli_progress_end(struct cli_progress *p);
 struct cli_signals {
 	sigset_t held, before;
 };
+
+/** cli_signals_init - nothing is held yet, and cli_let_signals changes nothing. */
+void cli_signals_init(struct cli_signals *s);
 
 /** cli_hold_signals - hold SIGINT, SIGTERM and SIGHUP back, but for those that this process was told to ignore. Threads
  * that are made afterwards hold them back too. */

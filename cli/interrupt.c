@@ -10,6 +10,12 @@
 
 #include "cli.h"
 
+void cli_signals_init(struct cli_signals *s)
+{
+	sigemptyset(&s->held);
+	sigprocmask(SIG_BLOCK, NULL, &s->before);
+}
+
 void cli_hold_signals(struct cli_signals *s)
 {
 	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};

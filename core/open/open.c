@@ -248,14 +248,21 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 				 struct cf_err *err)
 {
 	CF_CLEANUP(cf_opening_fini)
-	struct cf_opening o = {.plan = {.access = opts->access, .lock = opts->lock, .image_cache = opts->image_cache}};
+	struct cf_opening o = {.plan = {.access = opts->access,
+									.lock = opts->lock,
+									.image_cache = opts->image_cache,
+									.bad_sectors = opts->bad_sectors}};
 	struct cf_place place = {0};
+	if (opts->bad_sectors == CF_BAD_ZERO && opts->access == CF_READ_WRITE)
+		return cf_fail(err, -EINVAL,
+					   "--bad-sectors zero needs --readonly: what cannot be read now must not be overwritten");
 	int rc =
 		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
 	if (!rc)
 		rc = plan_engine(opts, &o.plan, err);
 	if (!rc)
-		rc = cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
+		rc = opts->open_image ? cf_image_copy(&o.image, opts->open_image, err)
+							  : cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
 	if (!rc)
 		rc = plan_place(opts, ui, &o, &place, err);
 	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* libblkid reads at any place: not before it has */
@@ -282,6 +289,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 		.bytes = plan->bytes,
 		.access = plan->access,
 		.discards = plan->discards,
+		.bad_sectors = plan->bad_sectors,
 		.n_workers = plan->n_workers,
 		.n_permits = plan->n_permits,
 	};

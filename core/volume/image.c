@@ -246,6 +246,20 @@ int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err 
 	return rc;
 }
 
+int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf_err *err)
+{
+	CF_CLEANUP(cf_image_close) struct cf_image copy = {.access = from->access, .cache = from->cache};
+	for (unsigned i = 0; i < from->n_parts; i++) {
+		const int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
+		copy.fd[copy.n_parts++] = fd;
+	}
+	*image = copy;
+	copy.n_parts = 0;
+	return 0;
+}
+
 void cf_image_close(struct cf_image *image)
 {
 	while (image->n_parts)

@@ -23,6 +23,8 @@ static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const s
 					   (unsigned long long)o->bytes, (unsigned long long)o->data_off, (unsigned long long)b->bytes);
 	if (o->access == CF_READ_WRITE && b->access != CF_READ_WRITE)
 		return cf_fail(err, -EINVAL, "the image was opened read-only");
+	if (o->access == CF_READ_WRITE && o->bad_sectors == CF_BAD_ZERO)
+		return cf_fail(err, -EINVAL, "zeros for what cannot be read would be written back: only for reading");
 	if (!o->n_workers || o->n_workers > CF_WORKERS_MAX)
 		return cf_fail(err, -EINVAL, "%u workers; 1 to %u will do", o->n_workers, CF_WORKERS_MAX);
 	if (o->n_permits > o->n_workers)
@@ -91,6 +93,7 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
 	cf_slots_init(&v->pool, v->n_workers);
 	cf_slots_init(&v->permits, v->n_permits);
 	cf_volume_sync_init(v);
+	cf_bad_init(&v->bad, opts->bad_sectors);
 	v->zeros = calloc(1, v->chunk_bytes);
 	if (!v->zeros || workers_init(v) != 0)
 		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
@@ -114,6 +117,7 @@ void cf_volume_free(struct cf_volume **v)
 	cf_slots_fini(&old->pool);
 	cf_slots_fini(&old->permits);
 	cf_volume_sync_fini(old);
+	cf_bad_fini(&old->bad);
 	free(old);
 	*v = NULL;
 }
@@ -196,5 +200,8 @@ int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
 		return 0;
 	if (!v->backing->ops->allocate)
 		return -EOPNOTSUPP;
-	return v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	cf_volume_long_begin(v);
+	int rc = v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	cf_volume_long_end(v);
+	return rc;
 }

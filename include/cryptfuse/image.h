@@ -28,6 +28,9 @@ int cf_image_open(struct cf_image *image, const char *path, enum cf_access acces
  * image. */
 int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err) CF_MUST_CHECK;
 
+/** cf_image_copy - the same image on copies of its descriptors; the lock is one. 0; -EMFILE. */
+int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf_err *err) CF_MUST_CHECK;
+
 /** cf_image_close - close all parts; CF_CLEANUP helper, idempotent. */
 void cf_image_close(struct cf_image *image);
 

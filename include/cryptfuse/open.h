@@ -22,8 +22,9 @@ enum cf_compat { CF_COMPAT_2_7, CF_COMPAT_2_6 };
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
 struct cf_open_opts {
 	const char *image;
-	const char *partition;  /* --partition: number, name or PARTUUID; offsets and sizes are within it */
-	const char *table_file; /* --table; then the plain options below must not be given */
+	const char *partition;             /* --partition: number, name or PARTUUID; offsets and sizes are within it */
+	const struct cf_image *open_image; /* it is open already, and @image only its name; NULL: open it */
+	const char *table_file;            /* --table; then the plain options below must not be given */
 	const char *cipher, *hash;
 	uint64_t key_bits;
 	enum cf_compat compat;
@@ -36,6 +37,7 @@ struct cf_open_opts {
 	enum cf_lock lock;
 	enum cf_image_cache image_cache;
 	enum cf_discards discards;
+	enum cf_bad_sectors bad_sectors;
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
 	const char *engine;
@@ -60,6 +62,7 @@ struct cf_open_plan {
 	enum cf_lock lock; /* CF_LOCK: nobody else changes the image while it is open */
 	enum cf_image_cache image_cache;
 	enum cf_discards discards;
+	enum cf_bad_sectors bad_sectors;
 	char engine[CF_NAME_MAX]; /* "" auto */
 	unsigned n_workers;       /* threads that may wait */
 	unsigned n_permits;       /* of them, how many may compute at once: one a CPU (HAZARDS 17) */

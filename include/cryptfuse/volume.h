@@ -23,7 +23,8 @@ struct cf_volume_opts {
 	uint64_t bytes;    /* length of the volume, a multiple of the DU, above 0 */
 	enum cf_access access;
 	enum cf_discards discards;
-	unsigned n_workers; /* 1 to CF_WORKERS_MAX: requests that may wait for the backing at once */
+	enum cf_bad_sectors bad_sectors; /* CF_BAD_ZERO needs CF_READ_ONLY (HAZARDS 29) */
+	unsigned n_workers;              /* 1 to CF_WORKERS_MAX: requests that may wait for the backing at once */
 	unsigned n_permits; /* 1 to n_workers: how many of them may compute at once, as the cipher was made for; 0: all */
 };
 
@@ -44,6 +45,7 @@ struct cf_worker {
 	uint8_t *crypt; /* ciphertext on its way to or from the backing */
 	uint8_t *edge;  /* one data unit of plaintext that is read or written in part */
 	uint8_t *old;   /* its old ciphertext, until the write has succeeded */
+	unsigned n_transfers;
 };
 
 /** cf_volume_new - put a volume together
@@ -62,18 +64,40 @@ enum cf_access cf_volume_access(const struct cf_volume *v);
 const struct cf_cipher *cf_volume_cipher(const struct cf_volume *v);
 void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out);
 
+/** A range of the volume whose ciphertext could not be read: whole data units. */
+struct cf_bad_range {
+	uint64_t off, bytes;
+};
+
+#define CF_BAD_MAX 4096u /* ranges that are remembered */
+
+struct cf_bad_total {
+	uint64_t bytes;
+	unsigned ranges;
+	bool complete; /* false: there were more than can be remembered */
+};
+
+/** cf_volume_bad - what read as zeros so far under CF_BAD_ZERO: disjoint, ascending, adjoining ranges are one
+ * @out: room for @max. Returns how many were filled in. Any thread. */
+unsigned cf_volume_bad(struct cf_volume *v, struct cf_bad_range *out, unsigned max, struct cf_bad_total *total);
+
 /** cf_volume_enter, cf_volume_leave - borrow a worker for one request: the free one with the lowest index, so that few
  * threads keep to few buffers; waits while all are out. Any thread; never fails. */
 struct cf_worker *cf_volume_enter(struct cf_volume *v);
 void cf_volume_leave(struct cf_volume *v, struct cf_worker *w);
+
+/** cf_volume_waiting - how many requests wait for the backing rather than compute, as far as can be told: those in a
+ * sync or discard, or CF_WORKERS_MAX while the backing makes its callers sleep. For whoever decides how many threads to
+ * have. Any thread. */
+unsigned cf_volume_waiting(struct cf_volume *v);
 
 /** cf_volume_read - decrypt a byte range of the volume
  * @w: from cf_volume_enter      @off: bytes, any alignment, any value
  * @buf: out, @len bytes (may be w->io)   @len: bytes, at most CF_IO_MAX
  * Shape: touches ceil((off % DU + len) / DU) data units; short only at the end of the volume; 0 at or past it.
  * Threads: any number at once; waits for writes to the same data units.
- * Returns: bytes read; -EIO the backing or the engine failed. On error @buf is undefined.
- * Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
+ * Returns: bytes read; -EIO the backing or the engine failed (under CF_BAD_ZERO a failing backing gives zeros). On
+ * error @buf is undefined. Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
 ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off) CF_MUST_CHECK;
 
 /** cf_volume_write - encrypt a byte range into the volume
