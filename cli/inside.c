@@ -29,22 +29,26 @@ static void volume_path(const struct cf_serve_opts *s, char path[static PATH_MAX
 		path[0] = '\0';
 }
 
-/* A wrong passphrase opens as noise: what libblkid finds is the only sign that it was right. */
-static void say_content(const struct cli_opts *o, const char *path, int fd, const struct cf_open_plan *plan)
+/* A wrong passphrase of a plain volume opens as noise: what libblkid finds is the only sign that it was right. Returns
+ * whether something was found; -errno. */
+static int say_content(const struct cli_opts *o, const char *path, int fd, const struct cf_open_plan *plan)
 {
 	char found[256] = "", size[32], cipher[CF_SPEC_TEXT];
 	struct cf_err err = {0};
 	const int rc = fd < 0 ? fd : cf_probe_fd(fd, found, sizeof(found), &err);
 	if (o->batch)
-		return;
+		return rc;
 	cli_format_bytes(plan->bytes, size, sizeof(size));
 	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
-	cli_say("%s is open at %s: %s, %s%s%s%s", o->args[0], path, size, cipher,
+	cli_say("%s is open at %s: %s, %s, %s%s%s%s", o->args[0], path, plan->type, size, cipher,
 			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
 	if (rc == 0)
-		cli_say("nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
+		cli_say(strcmp(plan->type, "plain")
+					? "nothing known was found inside: a new volume looks like this"
+					: "nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
 	else if (rc < 0)
 		cli_say("could not look inside %s: %s", path, err.code ? err.text : strerror(-rc));
+	return rc;
 }
 
 /* ---- partitions as files ---- */
@@ -98,14 +102,15 @@ static int show_parts(const struct cli_opts *o, const struct cf_serve_opts *s, u
 	return rc;
 }
 
-void cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
-					 struct cf_serve *daemon)
+int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
+					struct cf_serve *daemon)
 {
 	char path[PATH_MAX];
 	struct cf_err err = {0};
 	volume_path(s, path);
 	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	say_content(o, path, fd < 0 ? -errno : fd, plan);
+	const int found = say_content(o, path, fd < 0 ? -errno : fd, plan);
 	if (fd >= 0 && s->kind == CF_MOUNT_DIRECTORY && show_parts(o, s, plan->bytes, daemon, fd, &err) < 0)
 		cli_say("the partitions in %s are not shown as files: %s", path, err.text);
+	return found;
 }

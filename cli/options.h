@@ -29,10 +29,10 @@ struct cli_numbers {
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
 	struct cf_open_opts volume;
-	const char *type;
 	uint64_t timeout_s; /* 0: wait for ever */
-	uint64_t tries;
 	unsigned verify, batch, verbose;
+	const char *askpass; /* a program that asks for the passphrase */
+	unsigned require_signature;
 
 	const char *name;
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
