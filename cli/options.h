@@ -60,6 +60,7 @@ enum cli_kind {
 	CLI_NUMBER,  /* decimal digits, .min to .max */
 	CLI_NUMBERS, /* one or several, with commas between; given again, more of them */
 	CLI_SIZE,    /* bytes, or with a suffix */
+	CLI_SECTORS, /* 512-byte sectors; with a suffix a size, which must be whole sectors */
 	CLI_OCTAL,   /* permission bits */
 	CLI_WORD,    /* one of .words */
 	CLI_NO_USE,  /* accepted for the sake of cryptsetup's command lines, without effect */
