@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/partition.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 #include "cryptfuse/table.h"
@@ -208,23 +209,6 @@ static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *pla
 	return cf_cipher_check(&plan->cipher, opts->engine, err);
 }
 
-static int image_bytes(const struct cf_image *image, uint64_t *out, struct cf_err *err)
-{
-	CF_CLEANUP(cf_backing_free) struct cf_backing *b = NULL;
-	int rc = cf_image_backing(image, &b, err);
-	if (!rc)
-		*out = b->bytes;
-	return rc;
-}
-
-static int plan_place(struct cf_open_plan *plan, struct cf_place *place, const struct cf_image *image,
-					  struct cf_err *err)
-{
-	place->du_bytes = plan->cipher.du_bytes;
-	int rc = image_bytes(image, &place->image_bytes, err);
-	return rc ? rc : cf_place_resolve(place, &plan->data_off, &plan->bytes, err);
-}
-
 static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_open_plan *plan,
 					  uint64_t image_bytes)
 {
@@ -234,7 +218,24 @@ static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *
 		note_idle_options(opts, ui);
 	}
 	if (tail)
-		cf_open_note(ui, "the last %" PRIu64 " bytes of %s are not part of the volume", tail, opts->image);
+		cf_open_note(ui, "the last %" PRIu64 " bytes of %s%s are not part of the volume", tail,
+					 opts->partition ? "the partition in " : "", opts->image);
+}
+
+static int plan_place(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+					  struct cf_place *place, struct cf_err *err)
+{
+	struct cf_extent where;
+	place->du_bytes = o->plan.cipher.du_bytes;
+	int rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, &o->image, &where, err);
+	place->store = opts->partition ? "partition" : NULL;
+	place->image_bytes = where.bytes;
+	if (!rc)
+		rc = cf_place_resolve(place, &o->plan.data_off, &o->plan.bytes, err);
+	if (!rc)
+		note_plan(opts, ui, &o->plan, place->image_bytes);
+	o->plan.data_off += where.off;
+	return rc;
 }
 
 void cf_opening_fini(struct cf_opening *o)
@@ -262,13 +263,14 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	if (!rc)
 		rc = opts->open_image ? cf_image_copy(&o.image, opts->open_image, err)
 							  : cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
-	if (!rc && opts->image_cache == CF_IMAGE_DIRECT)
-		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (!rc)
-		rc = plan_place(&o.plan, &place, &o.image, err);
+		rc = plan_place(opts, ui, &o, &place, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* libblkid reads at any place: not before it has */
+		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (rc)
 		return rc;
-	note_plan(opts, ui, &o.plan, place.image_bytes);
+	if (o.image.n_parts > 1)
+		cf_open_note(ui, "%s and the %u parts behind it are opened as one image", opts->image, o.image.n_parts - 1);
 	*out = o;
 	o = (struct cf_opening){0};
 	return 0;

@@ -68,6 +68,9 @@ struct cf_volume {
 	pthread_mutex_t sync_mutex; /* of those who wait for an answer */
 	pthread_cond_t sync_done;
 
+	_Atomic unsigned wait_level; /* of waits.c */
+	_Atomic unsigned n_long;     /* threads in a call of the backing that may take seconds */
+
 	struct cf_bad bad;
 
 	_Atomic uint64_t counters[CF_COUNTERS];
@@ -95,6 +98,23 @@ void cf_volume_unlock(struct cf_volume *v, struct cf_range *r);
  */
 int cf_volume_crypt(struct cf_volume *v, const struct cf_worker *w, enum cf_dir dir, uint64_t du, size_t n_du,
 					const uint8_t *src, uint8_t *dst) CF_MUST_CHECK;
+
+#define CF_UNWATCHED (-1L)
+
+/** cf_volume_watch, cf_volume_watched - around a transfer from or to the backing: notes whether it waits. */
+long cf_volume_watch(struct cf_worker *w);
+void cf_volume_watched(struct cf_volume *v, long before);
+
+/** cf_volume_long_begin, cf_volume_long_end - around a call of the backing that may take seconds. */
+static inline void cf_volume_long_begin(struct cf_volume *v)
+{
+	atomic_fetch_add_explicit(&v->n_long, 1, memory_order_relaxed);
+}
+
+static inline void cf_volume_long_end(struct cf_volume *v)
+{
+	atomic_fetch_sub_explicit(&v->n_long, 1, memory_order_relaxed);
+}
 
 /** cf_volume_decrypt - @n_du data units of ciphertext at @src; those that were punched read as zeros. */
 int cf_volume_decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, size_t n_du, const uint8_t *src,

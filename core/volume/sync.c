@@ -10,7 +10,9 @@ static void sync_all(void *ctx, struct cf_lane_job *jobs)
 {
 	struct cf_volume *v = ctx;
 	if (!v->sync_error) {
+		cf_volume_long_begin(v);
 		v->sync_error = v->backing->ops->sync(v->backing);
+		cf_volume_long_end(v);
 		cf_volume_count(v, v->sync_error ? CF_COUNT_SYNC_ERRORS : CF_COUNT_SYNCS, 1);
 	}
 	const int rc = v->sync_error;

@@ -200,5 +200,8 @@ int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
 		return 0;
 	if (!v->backing->ops->allocate)
 		return -EOPNOTSUPP;
-	return v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	cf_volume_long_begin(v);
+	int rc = v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	cf_volume_long_end(v);
+	return rc;
 }

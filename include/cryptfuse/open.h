@@ -22,6 +22,7 @@ enum cf_compat { CF_COMPAT_2_7, CF_COMPAT_2_6 };
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
 struct cf_open_opts {
 	const char *image;
+	const char *partition;             /* --partition: number, name or PARTUUID; offsets and sizes are within it */
 	const struct cf_image *open_image; /* it is open already, and @image only its name; NULL: open it */
 	const char *table_file;            /* --table; then the plain options below must not be given */
 	const char *cipher, *hash;

@@ -45,6 +45,7 @@ struct cf_worker {
 	uint8_t *crypt; /* ciphertext on its way to or from the backing */
 	uint8_t *edge;  /* one data unit of plaintext that is read or written in part */
 	uint8_t *old;   /* its old ciphertext, until the write has succeeded */
+	unsigned n_transfers;
 };
 
 /** cf_volume_new - put a volume together
@@ -84,6 +85,11 @@ unsigned cf_volume_bad(struct cf_volume *v, struct cf_bad_range *out, unsigned m
  * threads keep to few buffers; waits while all are out. Any thread; never fails. */
 struct cf_worker *cf_volume_enter(struct cf_volume *v);
 void cf_volume_leave(struct cf_volume *v, struct cf_worker *w);
+
+/** cf_volume_waiting - how many requests wait for the backing rather than compute, as far as can be told: those in a
+ * sync or discard, or CF_WORKERS_MAX while the backing makes its callers sleep. For whoever decides how many threads to
+ * have. Any thread. */
+unsigned cf_volume_waiting(struct cf_volume *v);
 
 /** cf_volume_read - decrypt a byte range of the volume
  * @w: from cf_volume_enter      @off: bytes, any alignment, any value

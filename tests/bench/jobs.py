@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 
+import programs
+
 # pin: client and server on one CPU. Single small requests have two speeds, by whether both happen to be on one.
 Job = collections.namedtuple("Job", "name rw bs jobs depth pin")
 JOBS = {job.name: job for job in (
@@ -36,13 +38,14 @@ def command(job, file, mib, runtime_ms):
     return common + engine + pin + ["--direct=1", "--time_based", f"--runtime={runtime_ms}ms"]
 
 
-def measure(program, job, mib, runtime_ms):
+def measure(program, job, mib, runtime_ms, nice):
     everywhere = os.sched_getaffinity(0)
     if job.pin:
         program.pin({min(everywhere)})
     cpu = program.cpu_seconds()
     done = subprocess.run(command(job, program.file, mib, runtime_ms), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False)
+                          stderr=subprocess.PIPE, check=False, start_new_session=True,
+                          preexec_fn=nice and (lambda: programs.raise_session("self", nice)))
     cpu = program.cpu_seconds() - cpu
     if job.pin:
         program.pin(everywhere)

@@ -35,6 +35,12 @@ def private(path, content):
         f.write(content)
 
 
+def raise_session(pid, nice):
+    """Where the scheduler shares the CPUs out among sessions first, a nice value counts inside a session only."""
+    with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as f:
+        f.write(str(nice))
+
+
 class Images:
     """One LUKS1 image, of which every program gets its own copy. Without cryptsetup: an image without a header."""
 
@@ -84,7 +90,10 @@ class Images:
 
 
 class Program:
-    """start() mounts self.image, takes self.ready_ms until the first 4 KiB could be read, and fills self.pids."""
+    """start() mounts self.image, takes self.ready_ms until the first 4 KiB could be read, and fills self.pids.
+
+    Every server has a session of its own, as cryptfuse's daemon gives itself one: the scheduler may share the CPUs out
+    among sessions first (autogroup), and then a server in fio's session would gain on a busy machine."""
 
     needs = ()  # commands, and their Debian packages
 
@@ -120,7 +129,7 @@ class Program:
 
     def spawn(self, *command):
         with open(os.path.join(self.images.folder, self.name + ".log"), "ab") as log:
-            self.children.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.children.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True))
 
     def log(self):
         try:
