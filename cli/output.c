@@ -325,11 +325,16 @@ int cli_output_finish(struct cli_output *out, struct cf_err *err)
 	return 0;
 }
 
-void cli_output_fini(struct cli_output *out)
+void cli_output_unmake(struct cli_output *out)
 {
 	if (out->has_partial)
 		unlinkat(out->dir, out->partial, 0);
 	out->has_partial = 0;
 	cf_close_fd(&out->fd);
+}
+
+void cli_output_fini(struct cli_output *out)
+{
+	cli_output_unmake(out);
 	cf_close_fd(&out->dir);
 }

@@ -196,7 +196,7 @@ static unsigned n_cpus(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
+int cf_plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
 {
 	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
 		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
@@ -259,7 +259,7 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	int rc =
 		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
 	if (!rc)
-		rc = plan_engine(opts, &o.plan, err);
+		rc = cf_plan_engine(opts, &o.plan, err);
 	if (!rc)
 		rc = opts->open_image ? cf_image_copy(&o.image, opts->open_image, err)
 							  : cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
