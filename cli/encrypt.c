@@ -203,10 +203,10 @@ static int check_stdin(const struct encrypt *e, struct cf_err *err)
 
 static int new_type(struct encrypt *e, struct cf_err *err)
 {
-	if (!strcmp(e->o.type, "luks2"))
+	if (e->o.volume.type == CF_TYPE_LUKS2)
 		e->o.new_type = CLI_NEW_LUKS2;
-	else if (strcmp(e->o.type, "plain") != 0)
-		return cf_fail(err, -EINVAL, "--type %s: a new image is plain or luks2", e->o.type);
+	else if (e->o.volume.type != CF_TYPE_PLAIN && e->o.volume.type != CF_TYPE_AUTO)
+		return cf_fail(err, -EINVAL, "--type: a new image is plain or luks2");
 	return 0;
 }
 

@@ -46,6 +46,19 @@ static int check_options(const struct cli_opts *o, struct cf_err *err)
 		{"--table", o->volume.table_file != NULL, CLI_NEW_PLAIN},
 		{"--compat", o->volume.compat != CF_COMPAT_2_7, CLI_NEW_PLAIN},
 	};
+	const struct {
+		const char *name;
+		unsigned given;
+	} never[] = {
+		{"--partition", o->volume.partition != NULL},
+		{"--header", o->volume.header_file != NULL},
+		{"--key-slot", o->volume.key_slot != NULL},
+		{"--volume-key-file", o->volume.volume_key_file != NULL},
+		{"--volume-key-keyring", o->volume.volume_key_keyring != NULL},
+	};
+	for (size_t i = 0; i < CF_ARRAY_LEN(never); i++)
+		if (never[i].given)
+			return cf_fail(err, -EINVAL, "%s has no meaning for a new image", never[i].name);
 	for (size_t i = 0; i < CF_ARRAY_LEN(only); i++)
 		if (only[i].given && only[i].type != o->new_type)
 			return cf_fail(err, -EINVAL, "%s is for %s", only[i].name,
@@ -58,6 +71,7 @@ int cli_new_plan(struct cli_new *n, const struct cli_opts *o, const char *path, 
 	*n = (struct cli_new){.o = *o, .path = path, .out = CLI_OUTPUT_NONE, .format = CF_FORMAT_NONE};
 	n->o.volume.image = path;
 	n->o.volume.access = CF_READ_WRITE;
+	n->o.volume.type = o->new_type == CLI_NEW_PLAIN ? CF_TYPE_PLAIN : CF_TYPE_LUKS2;
 	n->o.verify = 1; /* nobody could open what was encrypted under a slip of the fingers */
 	int rc = check_options(o, err);
 	if (rc || (rc = cli_output_plan(&n->out, path, o->force, err)))

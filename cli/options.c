@@ -257,9 +257,7 @@ int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, stru
 	struct rows r;
 	collect_rows(cmd, &r);
 	*out = (struct cli_opts){
-		.volume = {.access = CF_READ_WRITE},
-		.type = "plain",
-		.tries = 3,
+		.volume = {.access = CF_READ_WRITE, .tries = 3},
 		.name = "volume",
 		.mode = CLI_MODE_DEFAULT,
 		.stop_timeout_s = 10,

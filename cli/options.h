@@ -33,10 +33,10 @@ enum cli_fill { CLI_FILL_AUTO, CLI_FILL_NO, CLI_FILL_YES };
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
 	struct cf_open_opts volume;
-	const char *type;
 	uint64_t timeout_s; /* 0: wait for ever */
-	uint64_t tries;
 	unsigned verify, batch, verbose;
+	const char *askpass; /* a program that asks for the passphrase */
+	unsigned require_signature;
 
 	const char *name;
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */

@@ -131,7 +131,11 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "pid", (uint64_t)getpid());
 	put_text(o, "image", ops->opts->image);
 	put_text(o, "mountpoint", ops->opts->mountpoint);
-	put_text(o, "type", "plain");
+	put_text(o, "type", plan->type);
+	if (*plan->uuid)
+		put_text(o, "uuid", plan->uuid);
+	if (plan->keyslot >= 0)
+		put_number(o, "keyslot", (uint64_t)plan->keyslot);
 	put_cipher(o, &plan->cipher);
 	put_number(o, "data_offset", plan->data_off);
 	put_number(o, "bytes", plan->bytes);

@@ -59,6 +59,8 @@ static int plan_volume(const struct cf_format_opts *opts, const struct cf_open_o
 	if (!c->key_bytes)
 		return cf_fail(err, -EINVAL, "LUKS2 without encryption is not made here");
 	plan->data_off = HEADER_BYTES;
+	plan->keyslot = 0;
+	strcpy(plan->type, "luks2");
 	plan->access = CF_READ_WRITE;
 	return cf_plan_engine(open, plan, err);
 }
@@ -92,11 +94,11 @@ static int read_key_file(const struct cf_open_opts *open, struct cf_secret_buf *
 int cf_format_passphrase(const struct cf_open_opts *open, const struct cf_open_ui *ui, struct cf_secret_buf *out,
 						 struct cf_err *err)
 {
-	const int rc = cf_key_source(open) == CF_KEY_FROM_PASSPHRASE ? ui->passphrase(ui->ctx, open, out, err)
+	const int rc = cf_key_source(open) == CF_KEY_FROM_PASSPHRASE ? ui->passphrase(ui->ctx, open, 0, out, err)
 																 : read_key_file(open, out, err);
-	if (!rc && !out->len)
+	if (rc >= 0 && !out->len)
 		return cf_fail(err, -EINVAL, "an empty passphrase protects nothing");
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- libcryptsetup ---- */

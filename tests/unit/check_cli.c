@@ -78,10 +78,10 @@ static const struct {
 	char letter;
 	const char *name;
 } cryptsetup_letters[] = {
-	{'c', "cipher"},       {'s', "key-size"}, {'h', "hash"},  {'d', "key-file"},
-	{'l', "keyfile-size"}, {'o', "offset"},   {'p', "skip"},  {'b', "size"},
-	{'r', "readonly"},     {'t', "timeout"},  {'T', "tries"}, {'y', "verify-passphrase"},
-	{'q', "batch-mode"},   {'v', "verbose"},
+	{'c', "cipher"},       {'s', "key-size"}, {'h', "hash"},     {'d', "key-file"},
+	{'l', "keyfile-size"}, {'o', "offset"},   {'p', "skip"},     {'b', "size"},
+	{'r', "readonly"},     {'t', "timeout"},  {'T', "tries"},    {'y', "verify-passphrase"},
+	{'q', "batch-mode"},   {'v', "verbose"},  {'S', "key-slot"},
 };
 
 START_TEST(options__letters_are_cryptsetups)
@@ -136,9 +136,9 @@ START_TEST(parse__defaults)
 	ck_assert_str_eq(o.args[0], "image");
 	ck_assert_str_eq(o.args[1], "mnt");
 	ck_assert_uint_eq(o.n_args, 2);
-	ck_assert_str_eq(o.type, "plain");
+	ck_assert_int_eq(o.volume.type, CF_TYPE_AUTO);
 	ck_assert_str_eq(o.name, "volume");
-	ck_assert_uint_eq(o.tries, 3);
+	ck_assert_uint_eq(o.volume.tries, 3);
 	ck_assert_uint_eq(o.timeout_s, 0);
 	ck_assert_uint_eq(o.stop_timeout_s, 10);
 	ck_assert_uint_eq(o.mode, CLI_MODE_DEFAULT);
@@ -187,7 +187,7 @@ START_TEST(parse__every_field_of_the_rest)
 		parse_ok("-yqv|-T5|-t|60|--name=x|--mode=0640|--allow-root|--stop-timeout|0|--foreground|--debug|"
 				 "--type=plain|image|mnt");
 	ck_assert(o.verify && o.batch && o.verbose && o.foreground && o.debug);
-	ck_assert_uint_eq(o.tries, 5);
+	ck_assert_uint_eq(o.volume.tries, 5);
 	ck_assert_uint_eq(o.timeout_s, 60);
 	ck_assert_str_eq(o.name, "x");
 	ck_assert_uint_eq(o.mode, 0640);
@@ -256,6 +256,7 @@ static const struct {
 	{"--mode|07777777777777777777777777|a|b", "--mode"},
 	{"--mode=|a|b", "--mode ''"},
 	{"--compat|2.5|a|b", "2.6|2.7"},
+	{"--type|tcrypt|a|b", "must be one of auto|plain|luks"},
 	{"--cipher=|a|b", "--cipher ''"},
 	{"--allow-root|--allow-other|a|b", "contradict"},
 	{"--readonly=yes|a|b", "--readonly takes no argument"},
