@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 # The kernel's own crypto API, which is to be had here: the suite of all engines, and every recorded vector through afalg (the
 # other engines have them outside). Each program's output is a log of its own, in which run-tests counts the checks.
-export srcdir=$SRC CK_VERBOSITY=normal CK_TIMEOUT_MULTIPLIER=$SLOW
+export srcdir=$SRC CK_VERBOSITY=normal CK_DEFAULT_TIMEOUT=120 CK_TIMEOUT_MULTIPLIER=$SLOW
 check() {
 	local name=$1
 	shift
