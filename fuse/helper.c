@@ -122,7 +122,7 @@ static void detach_flushed(const struct helper *h)
 	CF_CLEANUP(cf_close_fd) int fd = open_volume_file(h);
 	if (fd >= 0)
 		fsync(fd);
-	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH) : 0;
+	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL) : 0;
 	if (r == 0 && fd >= 0)
 		fsync(fd);
 }
@@ -151,7 +151,7 @@ static int pause_or_end(int sock)
 static int unmount_in_time(const struct helper *h, int64_t deadline)
 {
 	while (is_there(h)) {
-		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
+		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL, NULL) == 0)
 			return 1;
 		if (now_ms() >= deadline)
 			return 0;
@@ -194,7 +194,7 @@ static void run(struct helper *h)
 			stop(h);
 	}
 	if (is_there(h))
-		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH);
+		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL);
 }
 
 /* ---- the process ---- */
