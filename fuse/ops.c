@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* ops.c - the table of FUSE operations, the handshake, open files, and what is refused.
+/* ops.c - the table of FUSE operations, open files, and what is refused.
  *
  * Nothing here is left out that the kernel would remember as missing: an operation this file system has not answers
  * EPERM. Any number of threads; the count of open files has a mutex. */
@@ -12,19 +12,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_BACKGROUND 64
-#define CONGESTION 48
 #define TRUNC_WAIT_S 1
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct cf_ops *o = userdata;
-	conn->max_write = conn->max_read = CF_OPS_IO_BYTES;
-	conn->max_background = MAX_BACKGROUND;
-	conn->congestion_threshold = CONGESTION;
-	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_ATOMIC_O_TRUNC);
-	conn->want &=
-		~(unsigned)FUSE_CAP_WRITEBACK_CACHE; /* the kernel would trust its own size past the end (HAZARDS 11) */
+	cf_ops_negotiate(o, conn);
 	o->ready(o->ready_ctx);
 }
 
@@ -79,6 +72,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	h->access = access;
 	atomic_init(&h->page_writes, atomic_load(&o->page_writes));
 	fi->fh = (uintptr_t)h;
+	cf_ops_open_as(o, fi);
 	if (fuse_reply_open(req, fi) != 0) { /* whoever wanted it has gone: there will be no release */
 		count_out(o);
 		free(h);
@@ -165,12 +159,14 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 {
 	*o = (struct cf_ops){.volume = v, .opts = opts, .plan = plan, .uid = geteuid(), .gid = getegid()};
 	clock_gettime(CLOCK_REALTIME, &o->since);
+	cf_lane_init(&o->space_lane, cf_ops_change_space, o);
 	pthread_mutex_init(&o->mutex, NULL);
 	pthread_cond_init(&o->released, NULL);
 }
 
 void cf_ops_fini(struct cf_ops *o)
 {
+	cf_lane_fini(&o->space_lane);
 	pthread_cond_destroy(&o->released);
 	pthread_mutex_destroy(&o->mutex);
 }

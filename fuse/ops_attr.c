@@ -132,14 +132,21 @@ void cf_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_attr(req, &st, KEEP_S);
 }
 
+/* May the length be set to this? Under the writeback cache O_TRUNC arrives as a length of 0 without a handle, and takes
+ * the length that is answered; nothing is cut off (ops_init.c). */
+static bool may_set_size(const struct cf_ops *o, off_t asked, off_t is, const struct fuse_file_info *fi)
+{
+	return asked == is || (o->opts->cache == CF_CACHE_WRITEBACK && asked == 0 && !fi);
+}
+
 /* Setting what is so already is fine, times are ignored, all else is refused. */
 void cf_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
-	(void)fi;
+	const struct cf_ops *o = cf_ops_of(req);
 	struct stat st;
-	if (fill_attr(cf_ops_of(req), ino, &st) < 0)
+	if (fill_attr(o, ino, &st) < 0)
 		fuse_reply_err(req, ENOENT);
-	else if (((to_set & FUSE_SET_ATTR_SIZE) && attr->st_size != st.st_size) ||
+	else if (((to_set & FUSE_SET_ATTR_SIZE) && !may_set_size(o, attr->st_size, st.st_size, fi)) ||
 			 ((to_set & FUSE_SET_ATTR_MODE) && (attr->st_mode & 07777) != (st.st_mode & 07777)) ||
 			 ((to_set & FUSE_SET_ATTR_UID) && attr->st_uid != st.st_uid) ||
 			 ((to_set & FUSE_SET_ATTR_GID) && attr->st_gid != st.st_gid))

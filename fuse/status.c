@@ -84,6 +84,21 @@ static void put_engine(struct json_object *o, const struct cf_cipher *c)
 	put_number(o, "fallbacks", info.fallbacks);
 }
 
+static const char *cache_name(enum cf_cache cache)
+{
+	static const char *const names[] = {
+		[CF_CACHE_DEFAULT] = "default", [CF_CACHE_WRITEBACK] = "writeback", [CF_CACHE_DIRECT] = "direct"};
+	return names[cache];
+}
+
+/* How the kernel treats the file. */
+static void put_mount(struct json_object *o, const struct cf_ops *ops)
+{
+	put_text(o, "cache", cache_name(ops->opts->cache));
+	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
+	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
+}
+
 static struct json_object *counters(struct cf_volume *v)
 {
 	struct cf_volume_stats s;
@@ -122,8 +137,10 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "bytes", plan->bytes);
 	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
 	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
+	put_mount(o, ops);
 	put_engine(o, cf_volume_cipher(ops->volume));
 	put_number(o, "workers", plan->n_workers);
+	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
 	json_object_object_add(o, "counters", counters(ops->volume));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "cryptfuse/lane.h"
 #include "cryptfuse/serve.h"
 #include "cryptfuse/volume.h"
 
@@ -24,9 +25,11 @@ struct cf_ops {
 	gid_t gid;
 	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */
 	void *ready_ctx;
+	enum cf_transport transport; /* what the kernel granted */
 
-	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
-	pthread_mutex_t mutex;   /* n_open */
+	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
+	struct cf_lane space_lane; /* one thread changes space at a time */
+	pthread_mutex_t mutex;     /* n_open */
 	pthread_cond_t released;
 	unsigned n_open;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* session.h - the FUSE session: its mount options, the mount itself, the loop. */
+/* session.h - the FUSE session: its mount options and the mount itself. Its requests are taken by loop.h. */
 #ifndef CRYPTFUSE_SESSION_H
 #define CRYPTFUSE_SESSION_H
 
@@ -12,9 +12,6 @@ struct fuse_session;
  * Returns 0 and *out, to be given to cf_session_free; -EPERM, -EACCES, -ENODEV, -EBUSY …, with a line that says what to
  * do. */
 int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err) CF_MUST_CHECK;
-
-/** cf_session_loop - serve until the kernel says it is over, or cf_session_end. 0 or -errno. */
-int cf_session_loop(struct fuse_session *se, unsigned n_workers) CF_MUST_CHECK;
 
 /** cf_session_free - gives the connection back; does not unmount. Takes NULL, leaves NULL. */
 void cf_session_free(struct fuse_session **se);
