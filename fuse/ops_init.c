@@ -7,8 +7,19 @@
 
 #include "cryptfuse/ops_slots.h"
 
+#include <string.h>
+
+#define IO_BYTES (128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
+#define IO_LANES 8u             /* data units at least, where a serial mode is computed across them */
 #define MAX_BACKGROUND 64
 #define CONGESTION 48
+
+uint32_t cf_ops_io_bytes(const struct cf_open_plan *plan)
+{
+	bool serial = strstr(plan->cipher.mode, "cbc") != NULL; /* cbc, pcbc */
+	uint32_t lanes = serial ? IO_LANES * plan->cipher.du_bytes : 0;
+	return lanes > IO_BYTES ? lanes : IO_BYTES;
+}
 
 /* One flag at a time: libfuse 3.17 and later keep their own account of what was changed. */
 static void ask(struct fuse_conn_info *conn, uint64_t flag)
@@ -46,10 +57,10 @@ static void ask_caching(const struct cf_ops *o, struct fuse_conn_info *conn)
 #endif
 }
 
-/* Requests of 512 KiB, which the kernel hands out to several threads at once. */
+/* With FUSE_CAP_ASYNC_DIO the parts of one long request are under way at once. */
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 {
-	conn->max_write = conn->max_read = CF_OPS_IO_BYTES;
+	conn->max_write = conn->max_read = cf_ops_io_bytes(o->plan);
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ask(conn, FUSE_CAP_ASYNC_READ);

@@ -32,7 +32,7 @@ static int build_options(const struct cf_ops *ops, char **out)
 	char fixed[160], fsname[PATH_MAX + 16];
 	const struct cf_serve_opts *o = ops->opts;
 	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s",
-			 CF_OPS_IO_BYTES, ops->plan->access == CF_READ_ONLY ? ",ro" : "",
+			 cf_ops_io_bytes(ops->plan), ops->plan->access == CF_READ_ONLY ? ",ro" : "",
 			 o->share == CF_SHARE_OTHER ? ",allow_other" : "", o->share == CF_SHARE_ROOT ? ",allow_root" : "",
 			 o->debug ? ",debug" : "");
 	snprintf(fsname, sizeof(fsname), "fsname=%s", o->image);

@@ -12,9 +12,6 @@
 
 struct fuse_lowlevel_ops;
 
-/** Longest single read and write request. In larger ones the plaintext falls out of the CPU's own cache. */
-#define CF_OPS_IO_BYTES (512u * 1024u)
-
 struct cf_ops {
 	struct cf_volume *volume; /* borrowed */
 	const struct cf_serve_opts *opts;
@@ -36,6 +33,10 @@ struct cf_ops {
 void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_opts *opts,
 				 const struct cf_open_plan *plan);
 void cf_ops_fini(struct cf_ops *o);
+
+/** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
+ * them to as many threads. */
+uint32_t cf_ops_io_bytes(const struct cf_open_plan *plan);
 
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;
