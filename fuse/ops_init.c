@@ -10,15 +10,17 @@
 #include <string.h>
 
 #define IO_BYTES (128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
-#define IO_LANES 8u             /* data units at least, where a serial mode is computed across them */
+#define IO_BYTES_SERIAL (512u * 1024u) /* where the kernel sends the parts of a long request one after the other */
+#define IO_LANES 8u                    /* data units at least, where a serial mode is computed across them */
 #define MAX_BACKGROUND 64
 #define CONGESTION 48
 
-uint32_t cf_ops_io_bytes(const struct cf_open_plan *plan)
+uint32_t cf_ops_io_bytes(const struct cf_ops *o)
 {
-	bool serial = strstr(plan->cipher.mode, "cbc") != NULL; /* cbc, pcbc */
-	uint32_t lanes = serial ? IO_LANES * plan->cipher.du_bytes : 0;
-	return lanes > IO_BYTES ? lanes : IO_BYTES;
+	const struct cf_cipher_spec *c = &o->plan->cipher;
+	uint32_t bytes = o->opts->cache == CF_CACHE_DIRECT ? IO_BYTES_SERIAL : IO_BYTES;
+	uint32_t lanes = strstr(c->mode, "cbc") ? IO_LANES * c->du_bytes : 0; /* cbc, pcbc */
+	return lanes > bytes ? lanes : bytes;
 }
 
 /* One flag at a time: libfuse 3.17 and later keep their own account of what was changed. */
@@ -60,11 +62,14 @@ static void ask_caching(const struct cf_ops *o, struct fuse_conn_info *conn)
 /* With FUSE_CAP_ASYNC_DIO the parts of one long request are under way at once. */
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 {
-	conn->max_write = conn->max_read = cf_ops_io_bytes(o->plan);
+	conn->max_write = conn->max_read = cf_ops_io_bytes(o);
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ask(conn, FUSE_CAP_ASYNC_READ);
 	ask(conn, FUSE_CAP_ASYNC_DIO);
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+	ask(conn, FUSE_CAP_HANDLE_KILLPRIV_V2); /* killpriv.c */
+#endif
 	ask_caching(o, conn);
 }
 

@@ -95,7 +95,7 @@ static const char *cache_name(enum cf_cache cache)
 static void put_mount(struct json_object *o, const struct cf_ops *ops)
 {
 	put_text(o, "cache", cache_name(ops->opts->cache));
-	put_number(o, "request_bytes", cf_ops_io_bytes(ops->plan));
+	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "cryptfuse/serve.h"
@@ -23,6 +24,8 @@ struct cf_ops {
 	void *ready_ctx;
 	enum cf_transport transport; /* what the kernel granted */
 
+	uint64_t init_unique;              /* killpriv.c: the kernel's first request */
+	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
 	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
 	pthread_mutex_t mutex;   /* n_open */
 	pthread_cond_t released;
@@ -36,7 +39,7 @@ void cf_ops_fini(struct cf_ops *o);
 
 /** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
  * them to as many threads. */
-uint32_t cf_ops_io_bytes(const struct cf_open_plan *plan);
+uint32_t cf_ops_io_bytes(const struct cf_ops *o);
 
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;

@@ -37,6 +37,10 @@ void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn);
 /** cf_ops_open_as - how the kernel shall treat a file that is being opened: cached, kept, or neither. */
 void cf_ops_open_as(const struct cf_ops *o, struct fuse_file_info *fi);
 
+/** cf_ops_own_killpriv - tell the kernel that it need not ask for security.capability before each write. After the
+ * mount, before the loop. 0 or -ENOMEM. */
+int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
+
 /* ops_io.c: bytes */
 void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi);

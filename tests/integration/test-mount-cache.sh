@@ -86,3 +86,14 @@ for mode in default writeback; do
 	assert_eq "status" true "$(status_field "$V" shared)"
 	close_vol "$M"
 done
+
+# a write is one round trip: the kernel does not ask for security.capability before each (Linux 5.11 and later)
+"$CRYPTFUSE" open --debug --table "$S/table" "$IMG" "$M" </dev/null 2>"$S/trace" &
+wait_for 10 "the mount" grep -q 'INIT' "$S/trace"
+wait_for 10 "the volume" test -e "$V"
+dd if=/dev/zero of="$V" bs=4096 count=50 conv=notrunc oflag=direct status=none
+close_vol "$M"
+wait
+[ "$(grep -c 'opcode: WRITE' "$S/trace")" -ge 50 ] || fail "the trace shows no writes"
+asked=$(grep -c 'opcode: GETXATTR' "$S/trace" || :)
+[ "$asked" -le 5 ] || fail "50 writes brought $asked questions for an attribute"
