@@ -63,6 +63,8 @@ static void ask_caching(const struct cf_ops *o, struct fuse_conn_info *conn)
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 {
 	conn->max_write = conn->max_read = cf_ops_io_bytes(o);
+	if (o->opts->readahead_kib)
+		conn->max_readahead = o->opts->readahead_kib * 1024u;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ask(conn, FUSE_CAP_ASYNC_READ);

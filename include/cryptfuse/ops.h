@@ -23,6 +23,7 @@ struct cf_ops {
 	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */
 	void *ready_ctx;
 	enum cf_transport transport; /* what the kernel granted */
+	unsigned readahead_kib;      /* as far as is known; 0: it is not */
 
 	uint64_t init_unique;              /* killpriv.c: the kernel's first request */
 	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
