@@ -6,6 +6,8 @@
 #ifndef CRYPTFUSE_CLI_CLI_H
 #define CRYPTFUSE_CLI_CLI_H
 
+#include <signal.h>
+
 #include "options.h"
 
 struct cf_mount;
@@ -21,6 +23,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_open, cli_close, cli_status, cli_bench;
+extern const struct cli_command cli_decrypt;
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
@@ -41,11 +44,42 @@ struct cli_progress {
 /** cli_progress_init - to be done before the others. */
 void cli_progress_init(struct cli_progress *p);
 
-/** cli_progress_show - put "NN %  TEXT" there if @percent has changed. @text: short, without control characters. */
+/** cli_progress_update - put "NN %  TEXT" there. @text: short, without control characters. */
+void cli_progress_update(struct cli_progress *p, unsigned percent, const char *text);
+
+/** cli_progress_show - the same, but only if @percent has changed. */
 void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text);
 
 /** cli_progress_end - take the line away, so that what is said next stands alone. */
 void cli_progress_end(struct cli_progress *p);
+
+/** Signals that end long work: held back, and looked for where it can be ended. */
+struct cli_signals {
+	sigset_t held, before;
+};
+
+/** cli_signals_init - nothing is held yet, and cli_let_signals changes nothing. */
+void cli_signals_init(struct cli_signals *s);
+
+/** cli_hold_signals - hold SIGINT, SIGTERM and SIGHUP back, but for those that this process was told to ignore. Threads
+ * that are made afterwards hold them back too. */
+void cli_hold_signals(struct cli_signals *s);
+
+/** cli_interrupted - 0, or -EINTR: one has come. */
+int cli_interrupted(const struct cli_signals *s);
+
+/** cli_let_signals - as before; one that has come ends the process here. */
+void cli_let_signals(const struct cli_signals *s);
+
+/** cli_guard_secrets - this process will hold passphrase and key: no core dump, no debugger, only the arena's memory.
+ * Before libcrypto is touched, and after the last fork. 0 or -errno. */
+int cli_guard_secrets(struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_open_ui - how core speaks to whoever typed @o, which must live as long. */
+struct cf_open_ui cli_open_ui(const struct cli_opts *o);
+
+/** cli_say_plan - with --verbose: what a plan came to. */
+void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan);
 
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
  * is no terminal. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries; -ETIMEDOUT; -EINTR. */

@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,50 +86,19 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 
 /* ---- with the daemon waiting ---- */
 
-static void note(void *ctx, const char *text)
-{
-	const struct cli_opts *o = ctx;
-	if (!o->batch)
-		cli_say("%s", text);
-}
-
-/* This process holds passphrase and key for a while: no core dump, no debugger, and only the arena's memory. */
-static int guard_secrets(struct cf_err *err)
-{
-	const struct rlimit none = {0, 0};
-	if (setrlimit(RLIMIT_CORE, &none) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
-		return cf_fail(err, -errno, "core dumps cannot be turned off: %s", strerror(errno));
-	return cf_secret_init(err);
-}
-
-static void free_key(uint8_t **key)
-{
-	cf_secret_freep(key);
-}
-
-static void say_plan(const struct cli_opts *o, const struct cf_open_plan *plan)
-{
-	const struct cf_cipher_spec *c = &plan->cipher;
-	if (o->verbose && !o->batch)
-		cli_say(
-			"%s: %llu bytes from byte %llu, data units of %u bytes, key of %u bits, IV offset %llu sectors, engine %s",
-			o->args[0], (unsigned long long)plan->bytes, (unsigned long long)plan->data_off, c->du_bytes,
-			c->key_bytes * 8, (unsigned long long)c->iv_offset, *plan->engine ? plan->engine : "auto");
-}
-
 /* Plan, key, hand-over. The key is wiped here, whatever comes. */
 static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_open_plan *plan, struct cf_err *err)
 {
-	const struct cf_open_ui ui = {.ctx = (void *)(uintptr_t)o, .note = note, .passphrase = cli_passphrase};
-	CF_CLEANUP(free_key) uint8_t *key = NULL;
-	CF_CLEANUP(cf_close_fd) int image = -1;
-	int rc = guard_secrets(err);
-	if (rc || (rc = cf_open_plan(&o->volume, &ui, plan, &image, &key, err)))
+	const struct cf_open_ui ui = cli_open_ui(o);
+	CF_CLEANUP(cf_opening_fini) struct cf_opening opening = {0};
+	int rc = cli_guard_secrets(err);
+	if (rc || (rc = cf_open_plan(&o->volume, &ui, &opening, err)))
 		return rc;
-	say_plan(o, plan);
-	if (!o->volume.table_file && (rc = cf_open_key(&o->volume, plan, &ui, &key, err)))
+	*plan = opening.plan;
+	cli_say_plan(o, o->args[0], plan);
+	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
-	return cf_serve_start(daemon, plan, key, image, &ui, err);
+	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
 
 /* ---- what is inside ---- */

@@ -45,6 +45,9 @@ struct cli_opts {
 	struct cli_numbers sector_sizes;
 	uint64_t seconds;
 
+	const char *digest;
+	unsigned force, sparse;
+
 	unsigned json;
 	unsigned help;
 
@@ -92,6 +95,8 @@ struct cli_group {
 extern const struct cli_option cli_volume_options[];  /* which bytes, under which cipher */
 extern const struct cli_option cli_key_options[];     /* where the key comes from */
 extern const struct cli_option cli_mount_options[];   /* how the file is shown */
+extern const struct cli_option cli_digest_options[];  /* of what is copied */
+extern const struct cli_option cli_quiet_options[];   /* -q, -v */
 extern const struct cli_option cli_compat_options[];  /* without effect here */
 extern const struct cli_option cli_general_options[]; /* -q, -v, --debug */
 extern const struct cli_option cli_help_options[];    /* every command has it */

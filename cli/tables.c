@@ -13,6 +13,12 @@ static const struct cli_word compat_words[] = {
 	{NULL, 0},
 };
 
+static const struct cli_word bad_sectors_words[] = {
+	{"eio", CF_BAD_EIO},
+	{"zero", CF_BAD_ZERO},
+	{NULL, 0},
+};
+
 const struct cli_option cli_volume_options[] = {
 	{.name = "cipher",
 	 .letter = 'c',
@@ -37,6 +43,11 @@ const struct cli_option cli_volume_options[] = {
 	 .arg = "FILE",
 	 .help = "take all of it from a dm-crypt table line in FILE",
 	 CLI_FIELD(volume.table_file)},
+	{.name = "partition",
+	 .kind = CLI_STRING,
+	 .arg = "PART",
+	 .help = "the volume lies in this partition of IMAGE: number, name or PARTUUID",
+	 CLI_FIELD(volume.partition)},
 	{.name = "offset",
 	 .letter = 'o',
 	 .kind = CLI_NUMBER,
@@ -94,6 +105,12 @@ const struct cli_option cli_volume_options[] = {
 	 .help = "give discarded ranges back to the file system of IMAGE",
 	 CLI_FIELD(volume.discards),
 	 .value = CF_DISCARDS_ALLOWED},
+	{.name = "bad-sectors",
+	 .kind = CLI_WORD,
+	 .arg = "eio|zero",
+	 .help = "what an unreadable piece of IMAGE is: an error, or zeros (eio)",
+	 CLI_FIELD(volume.bad_sectors),
+	 .words = bad_sectors_words},
 	{.name = "engine",
 	 .kind = CLI_STRING,
 	 .arg = "ENGINE",
@@ -197,11 +214,38 @@ const struct cli_option cli_mount_options[] = {
 	 .help = "on SIGTERM, wait so long for users of the file (10)",
 	 CLI_FIELD(stop_timeout_s),
 	 .max = 1000000},
+	{.name = "threads",
+	 .kind = CLI_NUMBER,
+	 .arg = "N",
+	 .help = "requests that may wait for IMAGE at once: 1 to 16 (16)",
+	 CLI_FIELD(volume.threads),
+	 .min = 1,
+	 .max = CF_WORKERS_MAX},
 	{.name = "foreground",
 	 .kind = CLI_SET,
 	 .help = "stay until the volume is closed",
 	 CLI_FIELD(foreground),
 	 .value = 1},
+	{.name = NULL},
+};
+
+const struct cli_option cli_digest_options[] = {
+	{.name = "digest",
+	 .kind = CLI_STRING,
+	 .arg = "HASH,...",
+	 .help = "print digests of the plaintext: sha256,md5 …",
+	 CLI_FIELD(digest)},
+	{.name = NULL},
+};
+
+const struct cli_option cli_quiet_options[] = {
+	{.name = "batch-mode",
+	 .letter = 'q',
+	 .kind = CLI_SET,
+	 .help = "no notes and no warnings, errors only",
+	 CLI_FIELD(batch),
+	 .value = 1},
+	{.name = "verbose", .letter = 'v', .kind = CLI_SET, .help = "say more", CLI_FIELD(verbose), .value = 1},
 	{.name = NULL},
 };
 

@@ -27,6 +27,7 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/helper.h"
 #include "cryptfuse/ipc.h"
+#include "cryptfuse/loop.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
 #include "cryptfuse/volume.h"
@@ -162,14 +163,13 @@ static int say_notes(struct daemon *d)
 static int open_volume(struct daemon *d, struct cf_err *err)
 {
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
-	CF_CLEANUP(cf_close_fd) int fd = -1;
-	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &fd);
+	CF_CLEANUP(cf_image_close) struct cf_image image = {0};
+	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &image);
 	if (r < 0)
 		return cf_fail(err, r, "the order to open did not arrive: %s", strerror(-r));
-	r = cf_open_volume(&d->plan, key, fd, &d->volume, err);
+	r = cf_open_volume(&d->plan, key, &image, &d->volume, err);
 	if (r < 0)
 		return r;
-	fd = -1;
 	r = say_notes(d);
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
@@ -248,6 +248,18 @@ static int start(struct daemon *d, struct cf_err *err)
 
 /* ---- serve and end ---- */
 
+static unsigned waiting(void *arg)
+{
+	const struct daemon *d = arg;
+	return cf_volume_waiting(d->volume);
+}
+
+/* A second one also on a single CPU: that a call waits is seen only afterwards. */
+static unsigned ready_threads(const struct daemon *d)
+{
+	return d->plan.n_permits > 2 ? d->plan.n_permits : 2;
+}
+
 static int serve(struct daemon *d, struct cf_err *err)
 {
 	pthread_t thread;
@@ -255,7 +267,9 @@ static int serve(struct daemon *d, struct cf_err *err)
 	int r = pthread_create(&thread, NULL, control, d);
 	if (r != 0)
 		return cf_fail(err, -r, "cannot start a thread: %s", strerror(r));
-	r = cf_session_loop(d->session, d->plan.n_workers);
+	const struct cf_loop_opts loop = {
+		.n_threads = d->plan.n_workers, .n_ready = ready_threads(d), .waiting = waiting, .ctx = d};
+	r = cf_loop_run(d->session, &loop);
 	atomic_store(&d->ended, 1);
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);

@@ -159,12 +159,14 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 {
 	*o = (struct cf_ops){.volume = v, .opts = opts, .plan = plan, .uid = geteuid(), .gid = getegid()};
 	clock_gettime(CLOCK_REALTIME, &o->since);
+	cf_lane_init(&o->space_lane, cf_ops_change_space, o);
 	pthread_mutex_init(&o->mutex, NULL);
 	pthread_cond_init(&o->released, NULL);
 }
 
 void cf_ops_fini(struct cf_ops *o)
 {
+	cf_lane_fini(&o->space_lane);
 	pthread_cond_destroy(&o->released);
 	pthread_mutex_destroy(&o->mutex);
 }

@@ -58,11 +58,11 @@ static int wait_ready(struct cf_serve *s, const struct cf_open_ui *ui, struct cf
 	}
 }
 
-int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key, int image_fd,
-				   const struct cf_open_ui *ui, struct cf_err *err)
+int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key,
+				   const struct cf_image *image, const struct cf_open_ui *ui, struct cf_err *err)
 {
 	/* If it cannot be sent the daemon has gone, and may have said why. */
-	int sent = cf_ipc_send_order(s->sock, plan, key, image_fd);
+	int sent = cf_ipc_send_order(s->sock, plan, key, image);
 	int r = sent < 0 && sent != -EPIPE ? cf_fail(err, sent, "cannot reach the daemon: %s", strerror(-sent))
 									   : wait_ready(s, ui, err);
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* session.c - mounts the volume with the options it must always have, and runs libfuse's loop.
+/* session.c - mounts the volume with the options it must always have.
  *
  * Invariant: no mount without default_permissions, nosuid and nodev: the low-level library checks no permission itself
  * (HAZARDS 7). What libfuse and the setuid fusermount3 write to standard error is caught and becomes one line. */
@@ -121,27 +121,6 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
 		return r;
 	*out = cf_take(se);
 	return 0;
-}
-
-/* ---- the loop ---- */
-
-static void free_config(struct fuse_loop_config **c)
-{
-	if (*c)
-		fuse_loop_cfg_destroy(*c);
-	*c = NULL;
-}
-
-int cf_session_loop(struct fuse_session *se, unsigned n_workers)
-{
-	CF_CLEANUP(free_config) struct fuse_loop_config *c = fuse_loop_cfg_create();
-	if (!c)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(c, n_workers);
-	fuse_loop_cfg_set_idle_threads(c, n_workers); /* never ended while idle: starting one costs more */
-	fuse_loop_cfg_set_clone_fd(c, 0);
-	int r = fuse_session_loop_mt(se, c);
-	return r > 0 ? -EIO : r;
 }
 
 void cf_session_free(struct fuse_session **se)

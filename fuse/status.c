@@ -142,6 +142,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_mount(o, ops);
 	put_engine(o, cf_volume_cipher(ops->volume));
 	put_number(o, "workers", plan->n_workers);
+	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
 	json_object_object_add(o, "counters", counters(ops->volume));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);

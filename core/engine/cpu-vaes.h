@@ -7,8 +7,6 @@
  * previous enc enclast dec declast                                           KEYS_IN_REGISTERS   1 if all round keys
  * fit there
  */
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
 #define VECTORS 8u /* in flight: hides the latency of a round */
 #define LANES (VEC_BYTES / 16u)
 #define STEP (LANES * VECTORS) /* blocks */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* cpu-vaes512.c - AES by VAES on 512-bit vectors: eight vectors of four blocks, 512 bytes, in flight; all round keys
  * stay in registers. */
-#include "cpu.h"
-
-#if CF_CPU_X86
+#include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
@@ -14,26 +12,31 @@
 #define VEC_BYTES 64u
 #define KEYS_IN_REGISTERS 1
 typedef __m512i vec;
-#define OP static inline __attribute__((always_inline, target(FEATURES)))
 
-OP vec load(const uint8_t *p)
+bool cf_cpu_here_vaes512(void)
+{
+	return cf_cpu_here_vaes256() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+INLINE vec load(const uint8_t *p)
 {
 	return _mm512_loadu_si512(p);
 }
-OP void store(uint8_t *p, vec v)
+INLINE void store(uint8_t *p, vec v)
 {
 	_mm512_storeu_si512(p, v);
 }
-OP vec set64(long long n)
+INLINE vec set64(long long n)
 {
 	return _mm512_set1_epi64(n);
 }
-OP vec lane_numbers(void)
+INLINE vec lane_numbers(void)
 {
 	return _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
 }
 /* Each block's predecessor: the last block of @before, then those of @c but the last. */
-OP vec previous(vec c, vec before)
+INLINE vec previous(vec c, vec before)
 {
 	return _mm512_alignr_epi64(c, before, 6);
 }
@@ -158,11 +161,14 @@ TARGET static void clear(void)
 }
 
 static const struct cf_cpu_isa isa_vaes512 = {
-	.ecb = ecb, .xts = xts, .cbc_decrypt = cbc_decrypt, .cbc_encrypt = cbc_encrypt, .clear = clear};
+	.sub_word = cf_cpu_aesni_sub_word,
+	.inv_mix = cf_cpu_aesni_inv_mix,
+	.ecb = ecb,
+	.xts = xts,
+	.cbc_decrypt = cbc_decrypt,
+	.cbc_encrypt = cbc_encrypt,
+	.clear = clear,
+};
 
 CF_CPU_ENGINE(cpu_vaes512, "cpu-vaes512", "aes by VAES instructions on 512-bit vectors", &isa_vaes512,
 			  cf_cpu_here_vaes512, cf_cpu_here_vaes512);
-
-#else
-typedef int cf_cpu_vaes512_is_empty_here;
-#endif

@@ -50,6 +50,7 @@ struct cf_place {
 	uint64_t data_sector;
 	uint64_t sectors; /* 0: all that remains */
 	uint32_t du_bytes;
+	const char *store; /* what it lies in, for messages; NULL: "image" */
 };
 
 /** cf_place_resolve - the volume's bytes, or why there is none

@@ -64,7 +64,9 @@ static int punch_pieces(struct cf_volume *v, uint64_t off, uint64_t end, uint64_
 		uint64_t take = min_u64(end - *done, PUNCH_STEP);
 		struct cf_range range;
 		cf_volume_lock(v, &range, *done, take, CF_RANGE_EXCLUSIVE);
+		cf_volume_long_begin(v);
 		int rc = v->backing->ops->punch(v->backing, v->data_off + *done, take);
+		cf_volume_long_end(v);
 		cf_volume_unlock(v, &range);
 		if (rc)
 			return rc;

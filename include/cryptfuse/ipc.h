@@ -2,7 +2,7 @@
 /* ipc.h - what parent and daemon say to each other over their socketpair (SOCK_SEQPACKET: a message is whole or
  * absent).
  *
- *     parent -> daemon   order (plan, image descriptor), then the key as a message of its own
+ *     parent -> daemon   order (plan, the image's descriptors), then the key as a message of its own
  *     daemon -> parent   any number of notes, then ready or an error
  *
  * The key is received straight into the secret arena, so that no other copy is made in either process. Blocking;
@@ -29,14 +29,15 @@ int cf_ipc_pair(int fds[static 2]) CF_MUST_CHECK;
  * was just forked. 0 or -errno. */
 int cf_ipc_keep_only(int *sock) CF_MUST_CHECK;
 
-/** cf_ipc_send_order - @key: borrowed, plan->cipher.key_bytes (NULL when 0); @image_fd: the receiver gets its own. 0 or
- * -errno; -EPIPE the daemon has gone. */
-int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key, int image_fd) CF_MUST_CHECK;
+/** cf_ipc_send_order - @key: borrowed, plan->cipher.key_bytes (NULL when 0); @image: the receiver gets its own copies.
+ * 0 or -errno; -EPIPE the daemon has gone. */
+int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key,
+					  const struct cf_image *image) CF_MUST_CHECK;
 
 /** cf_ipc_recv_order - the daemon's side of it
- * @key: out, owned, from cf_secret_alloc; NULL when the cipher has none   @image_fd: out, owned, close-on-exec
+ * @key: out, owned, from cf_secret_alloc; NULL when the cipher has none   @image: out, owned
  * Returns 0; -EPIPE the parent has gone; -EPROTO what came is no order; -ENOMEM. */
-int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, int *image_fd) CF_MUST_CHECK;
+int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image) CF_MUST_CHECK;
 
 /** cf_ipc_answer - one message to the parent; @text may be NULL. 0 or -errno: -EPIPE it has gone. */
 int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text) CF_MUST_CHECK;

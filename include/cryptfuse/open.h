@@ -11,6 +11,7 @@
 
 #include "cryptfuse/backing.h"
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/image.h"
 #include "cryptfuse/key.h"
 
 struct cf_volume;
@@ -21,7 +22,9 @@ enum cf_compat { CF_COMPAT_2_7, CF_COMPAT_2_6 };
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
 struct cf_open_opts {
 	const char *image;
-	const char *table_file; /* --table; then the plain options below must not be given */
+	const char *partition;             /* --partition: number, name or PARTUUID; offsets and sizes are within it */
+	const struct cf_image *open_image; /* it is open already, and @image only its name; NULL: open it */
+	const char *table_file;            /* --table; then the plain options below must not be given */
 	const char *cipher, *hash;
 	uint64_t key_bits;
 	enum cf_compat compat;
@@ -34,9 +37,11 @@ struct cf_open_opts {
 	enum cf_lock lock;
 	enum cf_image_cache image_cache;
 	enum cf_discards discards;
+	enum cf_bad_sectors bad_sectors;
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
 	const char *engine;
+	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
 };
 
 /** How core speaks to a person. */
@@ -57,27 +62,38 @@ struct cf_open_plan {
 	enum cf_lock lock; /* CF_LOCK: nobody else changes the image while it is open */
 	enum cf_image_cache image_cache;
 	enum cf_discards discards;
+	enum cf_bad_sectors bad_sectors;
 	char engine[CF_NAME_MAX]; /* "" auto */
-	unsigned n_workers;
+	unsigned n_workers;       /* threads that may wait */
+	unsigned n_permits;       /* of them, how many may compute at once: one a CPU (HAZARDS 17) */
 };
 
-/** cf_open_plan - judge the options, open and lock the image, work out the geometry
- * @fd: out, owned: the image     @table_key: out, owned, the key of a --table; NULL otherwise
- * Everything that can be refused without a key is refused here, before a prompt. Says through @ui which defaults were
- * used, what trailing bytes are not part of the volume, which given options have no effect. Returns 0; -EINVAL,
- * -ENODEV, -EACCES, -EBUSY … with cryptsetup's meaning (cf_err_exit_code). */
-int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *fd,
-				 uint8_t **table_key, struct cf_err *err) CF_MUST_CHECK;
+/** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */
+struct cf_opening {
+	struct cf_open_plan plan;
+	struct cf_image image; /* open and locked */
+	uint8_t *key;          /* from cf_secret_alloc, plan.cipher.key_bytes long; NULL not yet, or none needed */
+};
 
-/** cf_open_key - read or ask for the key of a planned plain volume
- * @key: out, owned, from cf_secret_alloc, plan->cipher.key_bytes long (NULL if 0). Returns 0; -EINVAL; -EPERM no
+/** cf_opening_fini - close the image, wipe the key; CF_CLEANUP helper, idempotent. */
+void cf_opening_fini(struct cf_opening *o);
+
+/** cf_open_plan - judge the options, open and lock the image, work out the geometry
+ * @o: out; with a --table its key is there already. Everything that can be refused without a key is refused here,
+ * before a prompt. Says through @ui which defaults were used, what trailing bytes are not part of the volume, which
+ * given options have no effect. Returns 0; -EINVAL, -ENODEV, -EACCES, -EBUSY … with cryptsetup's meaning
+ * (cf_err_exit_code), and nothing is held then. */
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				 struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_key - read or ask for the key of a planned volume, unless its table had it. Returns 0; -EINVAL; -EPERM no
  * passphrase; -EIO. */
-int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_plan *plan, const struct cf_open_ui *ui,
-				uint8_t **key, struct cf_err *err) CF_MUST_CHECK;
+int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
- * @fd: taken on success, left to the caller on failure    @key: borrowed. */
-int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
-				   struct cf_err *err) CF_MUST_CHECK;
+ * @key, @image: borrowed; the lock goes on with the volume's own copies of the descriptors. */
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+				   struct cf_volume **out, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "cryptfuse/lane.h"
 #include "cryptfuse/serve.h"
 #include "cryptfuse/volume.h"
 
@@ -27,8 +28,9 @@ struct cf_ops {
 
 	uint64_t init_unique;              /* killpriv.c: the kernel's first request */
 	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
-	atomic_uint page_writes; /* writes that came out of the page cache: of mappings, of no handle in particular */
-	pthread_mutex_t mutex;   /* n_open */
+	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
+	struct cf_lane space_lane; /* one thread changes space at a time */
+	pthread_mutex_t mutex;     /* n_open */
 	pthread_cond_t released;
 	unsigned n_open;
 };

@@ -41,11 +41,19 @@ void cf_ops_open_as(const struct cf_ops *o, struct fuse_file_info *fi);
  * mount, before the loop. 0 or -ENOMEM. */
 int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
 
+/** cf_ops_note_write - the handle owes a sync when it is closed. */
+void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi);
+
+/** cf_ops_change_space - what space_lane runs. */
+void cf_ops_change_space(void *ops, struct cf_lane_job *jobs);
+
 /* ops_io.c: bytes */
 void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi);
-void cf_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
 void cf_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+
+/* ops_long.c: what may take long */
+void cf_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi);
 void cf_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void cf_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 

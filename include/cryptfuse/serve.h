@@ -58,12 +58,12 @@ struct cf_serve {
 int cf_serve_fork(struct cf_serve *s, const struct cf_serve_opts *opts, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_serve_start - hand over what to serve and wait until it can be read
- * @key: borrowed, plan->cipher.key_bytes. The parent wipes its own copy.   @image_fd: sent; the caller still closes its
+ * @key: borrowed, plan->cipher.key_bytes. The parent wipes its own copy.   @image: sent; the caller still closes its
  * own
  * @note: for warnings the daemon has (memory could not be locked …); NULL: dropped. Returns 0 mounted and readable, or
  * the daemon's error. */
-int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key, int image_fd,
-				   const struct cf_open_ui *ui, struct cf_err *err) CF_MUST_CHECK;
+int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key,
+				   const struct cf_image *image, const struct cf_open_ui *ui, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_serve_abandon - give up before cf_serve_start succeeded: the daemon and helper end, nothing stays mounted. Waits
  * for the daemon. Idempotent. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* session.h - the FUSE session: its mount options, the mount itself, the loop. */
+/* session.h - the FUSE session: its mount options and the mount itself. Its requests are taken by loop.h. */
 #ifndef CRYPTFUSE_SESSION_H
 #define CRYPTFUSE_SESSION_H
 
@@ -18,9 +18,6 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
  * Returns how far it will, in KiB, which is less than @kib where raising it is not permitted; 0 if that cannot be told.
  */
 unsigned cf_session_readahead(const struct cf_mount *m, unsigned kib);
-
-/** cf_session_loop - serve until the kernel says it is over, or cf_session_end. 0 or -errno. */
-int cf_session_loop(struct fuse_session *se, unsigned n_workers) CF_MUST_CHECK;
 
 /** cf_session_free - gives the connection back; does not unmount. Takes NULL, leaves NULL. */
 void cf_session_free(struct fuse_session **se);

@@ -28,12 +28,14 @@ static void setup(void)
 	int fd = memfd_create("image", MFD_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ftruncate(fd, IMAGE_BYTES), 0);
+	CF_CLEANUP(cf_image_close) struct cf_image image = {.access = CF_READ_WRITE, .n_parts = 1, .fd = {fd}};
 	plan = (struct cf_open_plan){.data_off = 512,
 								 .bytes = 8192,
 								 .access = CF_READ_WRITE,
 								 .discards = CF_DISCARDS_ALLOWED,
 								 .lock = CF_LOCK_NONE,
-								 .n_workers = 2};
+								 .n_workers = 2,
+								 .n_permits = 1};
 	ck_assert_int_eq(cf_spec_parse_cipher("aes-xts-plain64", &plan.cipher, NULL), 0);
 	plan.cipher.key_bytes = 64;
 	plan.cipher.du_bytes = 4096;
@@ -45,7 +47,7 @@ static void setup(void)
 	for (unsigned i = 0; i < 64; i++)
 		key[i] = (uint8_t)(0xa0 + i);
 	struct cf_err err = {0};
-	ck_assert_msg(cf_open_volume(&plan, key, fd, &volume, &err) == 0, "%s", err.text);
+	ck_assert_msg(cf_open_volume(&plan, key, &image, &volume, &err) == 0, "%s", err.text);
 	strcpy(opts.image, "/images/a \"quoted\" one");
 	strcpy(opts.mountpoint, "/mnt/\n");
 	opts.mode = 0600;
@@ -103,6 +105,7 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert_uint_eq(number_of(o, "data_offset"), 512);
 	ck_assert_uint_eq(number_of(o, "bytes"), 8192);
 	ck_assert_uint_eq(number_of(o, "workers"), 2);
+	ck_assert_uint_eq(number_of(o, "permits"), 1);
 	ck_assert(json_object_get_boolean(field(o, "iv_large_sectors")));
 	ck_assert(json_object_get_boolean(field(o, "allow_discards")));
 	ck_assert(!json_object_get_boolean(field(o, "read_only")));

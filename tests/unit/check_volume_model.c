@@ -257,6 +257,7 @@ START_TEST(every_byte__is_one_that_was_written)
 	struct test_shape shape = shapes[_i];
 	uint64_t ms = env_number("CF_MODEL_MS", DEFAULT_MS), random = seed + (uint64_t)_i;
 	shape.n_workers = THREADS - 1;
+	shape.n_permits = 2;
 	test_volume_open(&tv, &shape);
 	cut_extents(&random);
 	fill_volume();

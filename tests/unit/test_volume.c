@@ -41,7 +41,8 @@ static struct cf_backing *backing_of(struct test_volume *tv)
 void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 {
 	unsigned n_workers = shape->n_workers ? shape->n_workers : 1;
-	struct cf_cipher *c = test_cipher(shape->mode, "plain64", shape->du_bytes, n_workers);
+	unsigned n_permits = shape->n_permits ? shape->n_permits : n_workers;
+	struct cf_cipher *c = test_cipher(shape->mode, "plain64", shape->du_bytes, n_permits);
 	struct cf_err err = {.code = 0};
 	struct cf_volume_opts opts = {
 		.data_off = shape->data_off,
@@ -49,6 +50,7 @@ void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 		.access = shape->access,
 		.discards = shape->discards,
 		.n_workers = n_workers,
+		.n_permits = n_permits,
 	};
 	*tv = (struct test_volume){.shape = *shape};
 	uint64_t bytes = cf_units_round_up(shape->data_off + shape->bytes + TAIL_BYTES, shape->block ? shape->block : 1);

@@ -15,6 +15,7 @@ struct test_shape {
 	enum cf_access access;
 	enum cf_discards discards;
 	unsigned n_workers; /* 0: 1 */
+	unsigned n_permits; /* 0: n_workers */
 };
 
 struct test_volume {
