@@ -46,7 +46,7 @@ static void try_engine(const struct cf_cipher_spec *spec, const uint8_t *key, co
 {
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = NULL;
 	*out = (struct cf_cipher_candidate){
-		.engine = plan->engine->name, .constant_time = plan->engine->constant_time(plan->bc), .cost_ns = UINT64_MAX};
+		.engine = plan->engine->name, .constant_time = plan->engine->constant_time(&plan->bc), .cost_ns = UINT64_MAX};
 	if (cf_cipher_build(&c, spec, key, plan, 1, CF_PATH_AUTO, PATH_NS, NULL) != 0)
 		return;
 	size_t n_du = TRIAL_BYTES / spec->du_bytes;
@@ -83,7 +83,7 @@ static void sort(struct cf_cipher_choice *c)
 
 static bool competes(const struct cf_engine *e, const struct cf_cipher_spec *spec, const struct cf_cipher_plan *p)
 {
-	return (!e->competes || e->competes(p->mode->name, p->bc, p->layout.subkey_bytes)) && e->probe(NULL) == 0 &&
+	return (!e->competes || e->competes(p->mode->name, &p->bc, p->layout.subkey_bytes)) && e->probe(NULL) == 0 &&
 		   cf_cipher_engine_serves(e, spec, p);
 }
 

@@ -22,14 +22,14 @@ int cf_iv_eboiv(const struct cf_iv *iv, const struct cf_iv_run *r)
 	run.ivs = number;
 	run.n_du = r->n_du;
 	run.du_bytes = iv->iv_bytes;
-	return iv->key0->mode->crypt(iv->key0, &run);
+	return cf_mode_crypt_any(iv->key0, &run);
 }
 
 int cf_iv_eboiv_check(const struct cf_iv_setup *s, struct cf_err *err)
 {
-	if (s->iv_bytes != cf_mode_block_bytes(s->mode, s->bc))
+	if (s->iv_bytes != cf_mode_block_bytes(s->mode, s->bc) || s->iv_bytes > CF_BLOCK_MAX)
 		return cf_fail(err, -EINVAL, "IV mode '%s' needs a mode whose IV is one block: not '%s'", s->spec->iv,
-					   s->mode->name);
+					   cf_iv_mode_name(s));
 	return 0;
 }
 

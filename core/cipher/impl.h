@@ -14,6 +14,8 @@
  * tile of small ones. */
 #define CF_STAGE_BYTES CF_DU_MAX
 
+#define CF_LABEL (2 * CF_NAME_MAX) /* bytes of cipher and mode as text, NUL included */
+
 struct cf_subkey {
 	struct cf_mode_key mode;
 	struct cf_engine_key *essiv; /* encrypts IVs; NULL without essiv */
@@ -34,7 +36,7 @@ struct cf_cipher_work {
 
 /* What a spec means, before there is a key. */
 struct cf_cipher_plan {
-	const struct cf_block_cipher *bc;
+	struct cf_block_cipher bc; /* its name: a constant, or the spec's own text */
 	const struct cf_mode *mode;
 	const struct cf_iv_kind *iv; /* NULL: no IV */
 	const struct cf_engine *engine;
@@ -82,6 +84,14 @@ int cf_cipher_selftest(struct cf_cipher *c, enum cf_path path, struct cf_err *er
 
 /** cf_cipher_measure - find batch_from by timing worker 0, at most @budget_ns a direction. 0 or -ENOMEM, -EIO. */
 int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns) CF_MUST_CHECK;
+
+/** cf_cipher_find_block - the block cipher that @spec names; under CF_MODE_API the kernel is asked
+ * @engine, @use: as for cf_cipher_plan. @out's name may be spec's own text. Returns 0; -ENODEV and why. */
+int cf_cipher_find_block(const struct cf_cipher_spec *spec, const char *engine, const struct cf_engine *use,
+						 struct cf_block_cipher *out, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_cipher_label - cipher and mode for messages: "aes-xts", "hctr2(aes)". */
+void cf_cipher_label(const struct cf_cipher_spec *spec, char out[static CF_LABEL]);
 
 /** cf_cipher_engine_serves - does it have all that the plan needs? */
 bool cf_cipher_engine_serves(const struct cf_engine *e, const struct cf_cipher_spec *spec,

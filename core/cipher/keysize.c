@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* keysize.c - how long a volume key has to be, when nobody said: the shortest one that gives every key of the cipher
- * the length wanted, found by asking the rules by which a given key is judged. Pure functions. */
+ * the length wanted, found by asking the rules by which a given key is judged. No state. */
 #include "impl.h"
 
 /* Does a volume key of spec->key_bytes leave keys of @part bytes to the cipher? */
@@ -15,20 +15,31 @@ static bool divides(const struct cf_cipher_spec *spec, const struct cf_mode *mod
 		   (!iv || !iv->check || iv->check(&setup, NULL) == 0);
 }
 
+/* A name of the kernel's says from where to where, but not what in between. */
+static bool takes_key(const struct cf_mode *mode, const struct cf_block_cipher *bc, size_t part)
+{
+	const struct cf_engine *e = NULL;
+	if (!cf_block_cipher_takes_key(bc, part))
+		return false;
+	return !bc->is_api_name || (cf_engine_find("afalg", &e, NULL) == 0 && e->mode_has(mode->name, bc, part));
+}
+
 uint32_t cf_cipher_default_key_bytes(const struct cf_cipher_spec *spec)
 {
 	const struct cf_mode *mode = cf_mode_find(spec->mode);
-	const struct cf_block_cipher *bc = cf_block_cipher_find(spec->cipher);
-	const uint32_t parts[] = {32, bc ? bc->key_max : 32, 16};
+	struct cf_block_cipher bc;
+	if (!mode || cf_cipher_find_block(spec, NULL, NULL, &bc, NULL) != 0)
+		return 32;
+	const uint32_t parts[] = {32, bc.key_max, 16, bc.key_min};
 	struct cf_cipher_spec s = *spec;
 	s.du_bytes = CF_DU_MIN;
-	for (size_t i = 0; mode && bc && i < CF_ARRAY_LEN(parts); i++) {
+	for (size_t i = 0; i < CF_ARRAY_LEN(parts); i++) {
 		/* The cipher's keys come first, then what the IV kind needs: as much again at most, or some seeds. */
 		const uint32_t least = (parts[i] * mode->key_parts + mode->key_extra) * s.keycount;
-		if (!cf_block_cipher_takes_key(bc, parts[i]))
+		if (!takes_key(mode, &bc, parts[i]))
 			continue;
 		for (s.key_bytes = least; s.key_bytes <= 2 * least + 64; s.key_bytes++)
-			if (divides(&s, mode, bc, parts[i]))
+			if (divides(&s, mode, &bc, parts[i]))
 				return s.key_bytes;
 	}
 	return 32;

@@ -34,13 +34,19 @@ static int layout(const struct cf_cipher_spec *spec, size_t iv_bytes, struct cf_
 	return 0;
 }
 
+static bool is_cbc(const struct cf_iv_setup *s)
+{
+	const char *name = cf_iv_mode_name(s);
+	return s->mode->is_api_name ? strncmp(name, "cbc(", 4) == 0 && s->iv_bytes <= CF_BLOCK_MAX : !strcmp(name, "cbc");
+}
+
 static int check(const struct cf_iv_setup *s, struct cf_err *err)
 {
 	if (s->spec->du_bytes != CF_DU_MIN)
 		return cf_fail(err, -EINVAL, "IV mode 'lmk' works with 512-byte sectors only, not %u", s->spec->du_bytes);
-	if (strcmp(s->mode->name, "cbc") != 0)
+	if (!is_cbc(s))
 		return cf_fail(err, -EINVAL, "IV mode 'lmk' works with cbc only: what '%s' writes under it cannot be read back",
-					   s->mode->name);
+					   cf_iv_mode_name(s));
 	return 0;
 }
 

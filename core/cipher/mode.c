@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cryptfuse/bytes.h"
+#include "cryptfuse/cipher.h"
 #include "cryptfuse/secret.h"
 
 extern const struct cf_mode cf_mode_xts, cf_mode_lrw, cf_mode_cbc, cf_mode_cts, cf_mode_pcbc, cf_mode_ctr, cf_mode_ecb;
@@ -14,8 +15,11 @@ extern const struct cf_mode cf_mode_xts, cf_mode_lrw, cf_mode_cbc, cf_mode_cts, 
 /* Adiantum is a hash, a stream cipher and a block cipher: only an engine that has it whole can serve. */
 static const struct cf_mode adiantum = {.name = "adiantum", .key_parts = 1, .iv_bytes = 32, .native_only = true};
 
+/* What dm-crypt would hand to the kernel's crypto API as it stands, and nobody else knows. */
+static const struct cf_mode api = {.name = CF_MODE_API, .key_parts = 1, .native_only = true, .is_api_name = true};
+
 static const struct cf_mode *const modes[] = {
-	&cf_mode_xts, &cf_mode_cbc, &cf_mode_cts, &cf_mode_lrw, &cf_mode_ecb, &cf_mode_ctr, &cf_mode_pcbc, &adiantum,
+	&cf_mode_xts, &cf_mode_cbc, &cf_mode_cts, &cf_mode_lrw, &cf_mode_ecb, &cf_mode_ctr, &cf_mode_pcbc, &adiantum, &api,
 };
 
 const struct cf_mode *cf_mode_find(const char *name)
@@ -30,6 +34,8 @@ size_t cf_mode_iv_bytes(const struct cf_mode *m, const struct cf_block_cipher *b
 {
 	if (m->no_iv)
 		return 0;
+	if (m->is_api_name)
+		return bc->api_iv_bytes;
 	return m->iv_bytes ? m->iv_bytes : bc->block_bytes;
 }
 
@@ -90,6 +96,11 @@ int cf_mode_crypt_native(const struct cf_mode_key *k, const struct cf_mode_run *
 		.du_bytes = (uint32_t)run->du_bytes,
 	};
 	return k->engine->mode_crypt(k->native, run->worker, &b);
+}
+
+int cf_mode_crypt_any(const struct cf_mode_key *k, const struct cf_mode_run *run)
+{
+	return k->mode->native_only ? cf_mode_crypt_native(k, run) : k->mode->crypt(k, run);
 }
 
 int cf_mode_whitened(const struct cf_mode_key *k, const struct cf_mode_run *r, cf_mode_tweaks *tweaks, void *state)

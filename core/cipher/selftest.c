@@ -61,9 +61,9 @@ static int known_answer(const struct cf_cipher_plan *p, const struct answer *a)
 {
 	struct cf_engine_key *key = NULL;
 	uint8_t there[16], back[16];
-	if (!p->engine->has(p->bc, a->key_bytes))
+	if (!p->engine->has(&p->bc, a->key_bytes))
 		return 0;
-	int rc = p->engine->key_new(&key, p->bc, a->key, a->key_bytes, 1);
+	int rc = p->engine->key_new(&key, &p->bc, a->key, a->key_bytes, 1);
 	if (!rc)
 		rc = p->engine->crypt(key, 0, CF_ENCRYPT, a->plain, there, 1);
 	if (!rc)
@@ -71,14 +71,14 @@ static int known_answer(const struct cf_cipher_plan *p, const struct answer *a)
 	p->engine->key_free(&key);
 	if (rc)
 		return rc;
-	size_t block = p->bc->block_bytes;
+	size_t block = p->bc.block_bytes;
 	return memcmp(there, a->expect, block) || memcmp(back, a->plain, block) ? -EIO : 0;
 }
 
 static int known_answers(const struct cf_cipher_plan *p)
 {
 	for (size_t i = 0; i < CF_ARRAY_LEN(answers); i++)
-		if (!strcmp(answers[i].cipher, p->bc->name)) {
+		if (!strcmp(answers[i].cipher, p->bc.name)) {
 			int rc = known_answer(p, &answers[i]);
 			if (rc)
 				return rc;
@@ -175,8 +175,9 @@ int cf_cipher_selftest(struct cf_cipher *c, enum cf_path path, struct cf_err *er
 	}
 	c->batch_from[CF_ENCRYPT] = from[0];
 	c->batch_from[CF_DECRYPT] = from[1];
+	char label[CF_LABEL];
+	cf_cipher_label(&c->spec, label);
 	if (rc == -EIO)
-		return cf_fail(err, -EIO, "engine '%s' failed its self-test for %s-%s: not used", c->plan.engine->name,
-					   c->spec.cipher, c->spec.mode);
+		return cf_fail(err, -EIO, "engine '%s' failed its self-test for %s: not used", c->plan.engine->name, label);
 	return rc;
 }

@@ -18,13 +18,13 @@ static int subkey_init(struct cf_cipher *c, struct cf_subkey *sk, const uint8_t 
 {
 	const struct cf_cipher_plan *p = &c->plan;
 	int rc =
-		cf_mode_key_init(&sk->mode, p->mode, p->engine, p->bc, subkey, p->layout.subkey_bytes, c->n_workers, native);
+		cf_mode_key_init(&sk->mode, p->mode, p->engine, &p->bc, subkey, p->layout.subkey_bytes, c->n_workers, native);
 	if (rc || !p->essiv_bytes)
 		return rc;
 	uint8_t digest[CF_DIGEST_MAX];
 	rc = cf_digest(CF_DIGEST_KERNEL, c->spec.essiv_hash, subkey, p->layout.subkey_bytes, NULL, 0, digest);
 	if (!rc)
-		rc = p->engine->key_new(&sk->essiv, p->bc, digest, (size_t)p->essiv_bytes, c->n_workers);
+		rc = p->engine->key_new(&sk->essiv, &p->bc, digest, (size_t)p->essiv_bytes, c->n_workers);
 	cf_secret_wipe(digest, sizeof(digest));
 	return rc;
 }
@@ -43,7 +43,7 @@ static int keys_init(struct cf_cipher *c, const uint8_t *key, enum cf_native nat
 	struct cf_iv_setup setup = {
 		.spec = &c->spec,
 		.mode = p->mode,
-		.bc = p->bc,
+		.bc = &p->bc,
 		.iv_bytes = p->iv_bytes,
 		.layout = p->layout,
 		.engine = p->engine,
@@ -141,7 +141,7 @@ static bool all_native(const struct cf_cipher *c)
 static bool lanes_are_hopeless(const struct cf_cipher *c)
 {
 	return c->plan.mode->encrypts_in_lanes && c->pass_bytes > CF_PASS_BYTES &&
-		   c->spec.du_bytes / c->plan.bc->block_bytes >= c->tile_du;
+		   c->spec.du_bytes / c->plan.bc.block_bytes >= c->tile_du;
 }
 
 static int choose_path(struct cf_cipher *c, enum cf_path path, uint64_t budget_ns, struct cf_err *err)
@@ -167,11 +167,13 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 					struct cf_err *err)
 {
 	static const uint8_t no_key[1];
+	char label[CF_LABEL];
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
 	if (!c)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	c->spec = *spec;
 	c->plan = *plan;
+	c->plan.bc.name = c->spec.cipher; /* the same text, which lives as long as this */
 	c->n_workers = n_workers;
 	plan_tiles(c);
 	int rc = work_init(c);
@@ -179,9 +181,9 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 		rc = keys_init(c, spec->key_bytes ? key : no_key, path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY);
 	if (!rc)
 		rc = choose_path(c, path, budget_ns, err);
+	cf_cipher_label(spec, label);
 	if (rc)
-		return cf_fail(err, rc, "engine '%s' could not set up %s-%s: %s", plan->engine->name, spec->cipher, spec->mode,
-					   strerror(-rc));
+		return cf_fail(err, rc, "engine '%s' could not set up %s: %s", plan->engine->name, label, strerror(-rc));
 	*out = cf_take(c);
 	return 0;
 }
@@ -203,9 +205,9 @@ static void add_standby(struct cf_cipher *c, const uint8_t *key)
 static void ask_engine(struct cf_cipher *c)
 {
 	const struct cf_engine *e = c->plan.engine;
-	c->constant_time = e->constant_time(c->plan.bc);
+	c->constant_time = e->constant_time(&c->plan.bc);
 	if (e->describe)
-		e->describe(c->plan.mode->name, c->plan.bc, c->driver, sizeof(c->driver));
+		e->describe(c->plan.mode->name, &c->plan.bc, c->driver, sizeof(c->driver));
 }
 
 int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, const uint8_t *key,

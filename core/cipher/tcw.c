@@ -29,7 +29,7 @@ static int check(const struct cf_iv_setup *s, struct cf_err *err)
 	if (s->spec->du_bytes != CF_DU_MIN)
 		return cf_fail(err, -EINVAL, "IV mode 'tcw' works with 512-byte sectors only, not %u", s->spec->du_bytes);
 	if (s->iv_bytes != 8 && s->iv_bytes != 16)
-		return cf_fail(err, -EINVAL, "IV mode 'tcw' needs an IV of 8 or 16 bytes: '%s' has %zu", s->mode->name,
+		return cf_fail(err, -EINVAL, "IV mode 'tcw' needs an IV of 8 or 16 bytes: '%s' has %zu", cf_iv_mode_name(s),
 					   s->iv_bytes);
 	return 0;
 }

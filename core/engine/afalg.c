@@ -24,6 +24,8 @@
 static bool alg_name(char out[static CF_AFALG_NAME], const char *mode, const struct cf_block_cipher *bc)
 {
 	bool pair = strchr(bc->name, ',') != NULL;
+	if (bc->is_api_name)
+		return snprintf(out, CF_AFALG_NAME, "%s", bc->name) < (int)CF_AFALG_NAME;
 	if (bc->block_bytes == 1 || pair != (strcmp(mode, "adiantum") == 0))
 		return false;
 	int len = strcmp(mode, "cts") == 0 ? snprintf(out, CF_AFALG_NAME, "cts(cbc(%s))", bc->name)
@@ -98,7 +100,8 @@ struct cf_engine_key {
 static bool has(const struct cf_block_cipher *bc, size_t key_len)
 {
 	char alg[CF_AFALG_NAME];
-	return cf_block_cipher_takes_key(bc, key_len) && alg_name(alg, "ecb", bc) && cf_afalg_takes_key(alg, key_len);
+	return !bc->is_api_name && cf_block_cipher_takes_key(bc, key_len) && alg_name(alg, "ecb", bc) &&
+		   cf_afalg_takes_key(alg, key_len);
 }
 
 static void key_free(struct cf_engine_key **key)
@@ -148,6 +151,37 @@ static int crypt_blocks(struct cf_engine_key *key, unsigned worker, enum cf_dir 
 	return 0;
 }
 
+/* ---- names that only the kernel knows ---- */
+
+/* The interface of the sockets tells no sizes, and asks for the IV's exactly. /proc/crypto, which any user may read,
+ * tells all, of the algorithm that is bound at the moment. (The kernel's other way, NETLINK_CRYPTO, is a module that
+ * may be missing, and needs the same bound socket.) The kernel's IV has 8 bytes at least, where it has any. */
+static int api_find(const char *name, struct cf_block_cipher *out, struct cf_err *err)
+{
+	struct cf_afalg_driver d;
+	CF_CLEANUP(cf_close_fd) int fd = cf_afalg_bind(name);
+	if (fd < 0)
+		return cf_fail(err, -ENODEV, "no engine here has %s: nor has this kernel's crypto API (%s)", name,
+					   strerror(-fd));
+	if (cf_afalg_driver_find(name, &d) != 0 || !d.has_sizes)
+		return cf_fail(err, -ENODEV,
+					   "no engine here has %s: the kernel has, but /proc/crypto does not tell its IV size", name);
+	if (d.iv_bytes < 0 || d.iv_bytes > (long)CF_AFALG_IV_MAX || (d.iv_bytes && d.iv_bytes < 8) || d.block_bytes < 1 ||
+		d.block_bytes > 128 || (d.block_bytes & (d.block_bytes - 1)))
+		return cf_fail(err, -ENODEV, "no engine here has %s: blocks of %ld bytes with IVs of %ld", name, d.block_bytes,
+					   d.iv_bytes);
+	*out = (struct cf_block_cipher){
+		.name = name,
+		.block_bytes = (uint8_t)d.block_bytes,
+		.key_min = (uint8_t)(d.key_min < 255 ? d.key_min : 255),
+		.key_max = (uint8_t)(d.key_max < 255 ? d.key_max : 255),
+		.key_step = 1,
+		.is_api_name = true,
+		.api_iv_bytes = (uint8_t)d.iv_bytes,
+	};
+	return 0;
+}
+
 /* ---- whole modes ---- */
 
 static bool mode_has(const char *mode, const struct cf_block_cipher *bc, size_t key_len)
@@ -156,14 +190,20 @@ static bool mode_has(const char *mode, const struct cf_block_cipher *bc, size_t 
 	return strcmp(mode, "ecb") != 0 && alg_name(alg, mode, bc) && cf_afalg_takes_key(alg, key_len);
 }
 
+static size_t mode_iv_bytes(const char *mode, const struct cf_block_cipher *bc)
+{
+	if (bc->is_api_name)
+		return bc->api_iv_bytes;
+	return strcmp(mode, "adiantum") == 0 ? CF_AFALG_IV_MAX : bc->block_bytes;
+}
+
 static int mode_new(struct cf_engine_mode **out, const char *mode, const struct cf_block_cipher *bc, const uint8_t *key,
 					size_t key_len, unsigned n_workers)
 {
 	struct cf_afalg_tfm *t;
 	if (!mode_has(mode, bc, key_len)) /* nor ecb: the block primitive is that */
 		return -ENOENT;
-	size_t iv_bytes = strcmp(mode, "adiantum") == 0 ? CF_AFALG_IV_MAX : bc->block_bytes;
-	int rc = tfm_new(&t, mode, bc, key, key_len, iv_bytes, n_workers);
+	int rc = tfm_new(&t, mode, bc, key, key_len, mode_iv_bytes(mode, bc), n_workers);
 	if (!rc)
 		*out = (struct cf_engine_mode *)t;
 	return rc;
@@ -184,7 +224,7 @@ static size_t next_request(const struct cf_engine_batch *b, size_t iv_bytes, siz
 		.src = b->src + at * b->du_bytes,
 		.dst = b->dst + at * b->du_bytes,
 		.len = b->du_bytes,
-		.iv = b->ivs + at * iv_bytes,
+		.iv = iv_bytes ? b->ivs + at * iv_bytes : NULL,
 	};
 	return 1;
 }
@@ -219,6 +259,7 @@ const struct cf_engine cf_engine_afalg = {
 	.elsewhere = true,
 	.competes = competes,
 	.describe = describe,
+	.api_find = api_find,
 	.pass_bytes = PASS_BYTES,
 	.mode_path = "per-du",
 	.mode_has = mode_has,

@@ -10,7 +10,7 @@
 
 #include "cryptfuse/base.h"
 
-#define CF_AFALG_NAME 64u                 /* bytes of an algorithm's name, NUL included: struct sockaddr_alg */
+#define CF_AFALG_NAME 128u                /* bytes of an algorithm's name, NUL included: CRYPTO_MAX_ALG_NAME */
 #define CF_AFALG_IV_MAX 32u               /* bytes: adiantum's */
 #define CF_AFALG_IN_FLIGHT 8u             /* operation sockets a worker, so requests outstanding at once */
 #define CF_AFALG_REQUEST_MAX (128u << 10) /* bytes: past about 192 KiB a request does not fit the socket buffer */
@@ -67,10 +67,13 @@ struct cf_afalg_driver {
 	char name[128];
 	long priority;
 	bool async;
+	/* bytes; only skciphers and the block ciphers of older kernels have all four */
+	bool has_sizes;
+	long block_bytes, key_min, key_max, iv_bytes;
 };
 
-/** cf_afalg_driver_find - of /proc/crypto, the driver that the kernel would take for @alg now. Loads nothing. 0 or
- * -ENOENT. */
+/** cf_afalg_driver_find - of /proc/crypto, the driver that the kernel would take for @alg now, which is an algorithm's
+ * name or a driver's. Loads nothing, and shows nothing that no socket was bound to yet. 0 or -ENOENT. */
 int cf_afalg_driver_find(const char *alg, struct cf_afalg_driver *out) CF_MUST_CHECK;
 
 /** cf_afalg_driver_read - the same from an open file. */

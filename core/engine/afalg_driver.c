@@ -10,8 +10,27 @@
 /* An entry while it is being read. */
 struct entry {
 	bool named, usable;
+	unsigned n_sizes;
 	struct cf_afalg_driver driver;
 };
+
+static void take_size(struct entry *e, const char *field, const char *value)
+{
+	const struct {
+		const char *field;
+		long *to;
+	} sizes[] = {
+		{"blocksize", &e->driver.block_bytes},
+		{"min keysize", &e->driver.key_min},
+		{"max keysize", &e->driver.key_max},
+		{"ivsize", &e->driver.iv_bytes},
+	};
+	for (size_t i = 0; i < CF_ARRAY_LEN(sizes); i++)
+		if (!strcmp(field, sizes[i].field)) {
+			*sizes[i].to = strtol(value, NULL, 10);
+			e->driver.has_sizes = ++e->n_sizes == CF_ARRAY_LEN(sizes);
+		}
+}
 
 static void take(struct entry *e, const char *field, const char *value, const char *alg)
 {
@@ -19,6 +38,7 @@ static void take(struct entry *e, const char *field, const char *value, const ch
 		*e = (struct entry){.named = strcmp(value, alg) == 0, .usable = true};
 	} else if (!strcmp(field, "driver")) {
 		snprintf(e->driver.name, sizeof(e->driver.name), "%s", value);
+		e->named = e->named || strcmp(value, alg) == 0;
 	} else if (!strcmp(field, "priority")) {
 		e->driver.priority = strtol(value, NULL, 10);
 	} else if (!strcmp(field, "async")) {
@@ -27,6 +47,8 @@ static void take(struct entry *e, const char *field, const char *value, const ch
 		e->usable = e->usable && strcmp(value, "passed") == 0;
 	} else if (!strcmp(field, "internal")) {
 		e->usable = e->usable && strcmp(value, "no") == 0;
+	} else {
+		take_size(e, field, value);
 	}
 }
 

@@ -35,14 +35,20 @@ static int lost_or(int err)
 
 int cf_afalg_bind(const char *alg)
 {
-	struct sockaddr_alg addr = {.salg_family = AF_ALG, .salg_type = "skcipher"};
-	if (strlen(alg) >= sizeof(addr.salg_name))
+	/* The kernel takes a longer address than its header had for years: names of up to 127 characters. */
+	union {
+		struct sockaddr_alg alg;
+		uint8_t bytes[sizeof(struct sockaddr_alg) + CF_AFALG_NAME];
+	} addr = {.alg = {.salg_family = AF_ALG, .salg_type = "skcipher"}};
+	const size_t name_at = offsetof(struct sockaddr_alg, salg_name), len = strlen(alg);
+	if (len == 0 || len >= CF_AFALG_NAME)
 		return -ENOENT;
-	strcpy((char *)addr.salg_name, alg);
+	memcpy(addr.bytes + name_at, alg, len);
+	const size_t addr_len = len < sizeof(addr.alg.salg_name) ? sizeof(addr.alg) : name_at + len + 1;
 	int fd = socket(AF_ALG, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
+	if (bind(fd, (const struct sockaddr *)&addr, (socklen_t)addr_len) != 0) {
 		int rc = -errno;
 		close(fd);
 		return rc;

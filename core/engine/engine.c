@@ -43,19 +43,23 @@ static const struct {
 };
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
+#define CIPHER(name_, block, min, max, step)                                                  \
+	{                                                                                         \
+		.name = name_, .block_bytes = block, .key_min = min, .key_max = max, .key_step = step \
+	}
 static const struct cf_block_cipher block_ciphers[] = {
-	{"aes", 16, 16, 32, 8},
-	{"camellia", 16, 16, 32, 8},
-	{"serpent", 16, 1, 32, 1},
-	{"twofish", 16, 16, 32, 8},
-	{"cast6", 16, 16, 32, 4},
-	{"blowfish", 8, 4, 56, 1},
-	{"cast5", 8, 5, 16, 1},
-	{"des3_ede", 8, 24, 24, 0},
-	{"cipher_null", 1, 0, 0, 0},
+	CIPHER("aes", 16, 16, 32, 8),
+	CIPHER("camellia", 16, 16, 32, 8),
+	CIPHER("serpent", 16, 1, 32, 1),
+	CIPHER("twofish", 16, 16, 32, 8),
+	CIPHER("cast6", 16, 16, 32, 4),
+	CIPHER("blowfish", 8, 4, 56, 1),
+	CIPHER("cast5", 8, 5, 16, 1),
+	CIPHER("des3_ede", 8, 24, 24, 0),
+	CIPHER("cipher_null", 1, 0, 0, 0),
 	/* Adiantum's parts: no block primitive, a whole mode only. */
-	{"xchacha12,aes", 16, 32, 32, 0},
-	{"xchacha20,aes", 16, 32, 32, 0},
+	CIPHER("xchacha12,aes", 16, 32, 32, 0),
+	CIPHER("xchacha20,aes", 16, 32, 32, 0),
 };
 
 const struct cf_block_cipher *cf_block_cipher_find(const char *name)

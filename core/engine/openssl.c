@@ -123,8 +123,7 @@ static int contexts_new(struct evp_contexts **out, const char *mode, const struc
 
 static int probe(struct cf_err *err)
 {
-	static const struct cf_block_cipher aes = {"aes", 16, 16, 32, 8};
-	CF_CLEANUP(free_cipher) EVP_CIPHER *cipher = fetch("ecb", &aes, 32);
+	CF_CLEANUP(free_cipher) EVP_CIPHER *cipher = fetch("ecb", cf_block_cipher_find("aes"), 32);
 	return cipher ? 0 : cf_fail(err, -ENODEV, "libcrypto has no AES here: is its default provider installed?");
 }
 

@@ -3,8 +3,9 @@
  *
  * The old form is "cipher[:keycount]-mode-iv[:ivopts]"; the kernel itself turns it into a crypto API name such as
  * "essiv(cbc(aes),sha256)", which the capi: form spells out. Here both end in the same functions, one for each shape a
- * name can have, so that both give the same struct. Names of ciphers, modes and IV kinds are passed on unjudged.
- * Pure functions. Source: dm-crypt.c, crypt_ctr_cipher_old(), crypt_ctr_cipher_new(). */
+ * name can have, so that both give the same struct. A name that is none of ours, or ends in none, is kept whole, under
+ * CF_MODE_API: the kernel may know it. Names of IV kinds are passed on unjudged. Pure functions. Source: dm-crypt.c,
+ * crypt_ctr_cipher_old(), crypt_ctr_cipher_new(). */
 #include "config.h"
 
 #include "cryptfuse/spec.h"
@@ -13,7 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cryptfuse/digest.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/mode.h"
 
 /* A piece of the text, not NUL-terminated. at is NULL where the piece is not there at all, which is not the same as
  * empty. */
@@ -218,6 +221,38 @@ static int apply_iv(struct word iv, struct word ivopts, struct cf_cipher_spec *o
 	return put(out->iv, iv, "IV mode", err);
 }
 
+/* ---- names that are the kernel's affair ---- */
+
+/* Whether the whole of it means something here, apart from the IV kind. */
+static bool is_ours(const struct cf_cipher_spec *s)
+{
+	const struct cf_mode *mode = cf_mode_find(s->mode);
+	return mode && !mode->is_api_name && cf_block_cipher_find(s->cipher) &&
+		   (!s->essiv_hash[0] || cf_digest_bytes(CF_DIGEST_KERNEL, s->essiv_hash) >= 0);
+}
+
+/* Keep the name as dm-crypt hands it on; essiv becomes a part of it, and has the numbers of plain64. */
+static int keep_api_name(struct word name, struct word iv, struct word ivopts, struct cf_cipher_spec *out,
+						 struct cf_err *err)
+{
+	char text[2 * CF_NAME_MAX + 16];
+	const bool essiv = is(iv, "essiv");
+	if (essiv && !ivopts.len)
+		return cf_fail(err, -EINVAL, "essiv needs a hash, as in essiv:sha256");
+	if (name.len >= CF_NAME_MAX || (essiv && ivopts.len >= CF_NAME_MAX))
+		return cf_fail(err, -EINVAL, "the cipher's name is longer than %u characters", CF_NAME_MAX - 1);
+	if (name.len && memchr(name.at, ':', name.len)) /* no name of the kernel's has one: it could not be written again */
+		return unknown(name, err);
+	int len = essiv
+				  ? snprintf(text, sizeof(text), "essiv(%.*s,%.*s)", (int)name.len, name.at, (int)ivopts.len, ivopts.at)
+				  : snprintf(text, sizeof(text), "%.*s", (int)name.len, name.at);
+	*out = (struct cf_cipher_spec){.mode = CF_MODE_API, .keycount = is(iv, "lmk") ? LMK_KEYS : 1};
+	int rc = put(out->cipher, (struct word){text, (size_t)len}, "name", err);
+	if (rc || !iv.at)
+		return rc;
+	return put(out->iv, essiv ? (struct word){"plain64", 7} : iv, "IV mode", err);
+}
+
 static int parse_keycount(struct word text, uint32_t *out, struct cf_err *err)
 {
 	char digits[24];
@@ -239,6 +274,29 @@ static int parse_keycount(struct word text, uint32_t *out, struct cf_err *err)
 	return 0;
 }
 
+/* What the capi: form cannot say as well is not kept: several keys, and what no name of the kernel's has. */
+static bool can_keep(const struct cf_cipher_spec *s, struct word iv)
+{
+	return s->keycount == (is(iv, "lmk") ? LMK_KEYS : 1) && !(iv.len && memchr(iv.at, '-', iv.len));
+}
+
+/* The kernel makes "mode(cipher)" of the old form. */
+static int parse_parts(struct word cipher, struct word mode, struct word iv, struct word ivopts,
+					   struct cf_cipher_spec *out, struct cf_err *err)
+{
+	struct cf_err why = {0};
+	char name[2 * CF_NAME_MAX + 16];
+	int rc = apply_mode(mode, cipher, out, &why);
+	if (!rc)
+		rc = apply_iv(iv, ivopts, out, &why);
+	if (rc == -EINVAL || !can_keep(out, iv) || (!rc && is_ours(out)))
+		return rc ? cf_fail(err, rc, "%s", why.text) : 0;
+	int len = snprintf(name, sizeof(name), "%.*s(%.*s)", (int)mode.len, mode.at, (int)cipher.len, cipher.at);
+	if (!strcmp(out->mode, "ecb"))
+		iv = (struct word){NULL, 0};
+	return keep_api_name((struct word){name, (size_t)len}, iv, ivopts, out, err);
+}
+
 static int parse_old(struct word text, struct cf_cipher_spec *out, struct cf_err *err)
 {
 	if (memchr(text.at, '(', text.len))
@@ -252,25 +310,26 @@ static int parse_old(struct word text, struct cf_cipher_spec *out, struct cf_err
 	if (!iv.at && !is(mode, "ecb"))
 		return cf_fail(err, -EINVAL, "the cipher needs an IV mode, as in aes-xts-plain64");
 	int rc = keycount.at ? parse_keycount(keycount, &out->keycount, err) : 0;
-	if (!rc)
-		rc = apply_mode(mode, cipher, out, err);
-	return rc ? rc : apply_iv(iv, rest, out, err);
+	return rc ? rc : parse_parts(cipher, mode, iv, rest, out, err);
 }
 
 static int parse_capi(struct word api, struct cf_cipher_spec *out, struct cf_err *err)
 {
 	struct word ivopts = cut_last(&api, ':'), iv = cut_last(&api, '-');
-	int rc = apply_api(api, out, err);
-	if (rc)
-		return rc;
-	if (!iv.at && strcmp(out->mode, "ecb") != 0)
+	struct cf_err why = {0};
+	int rc = apply_api(api, out, &why);
+	if (!rc && !iv.at && strcmp(out->mode, "ecb") != 0)
 		return cf_fail(
 			err, -EINVAL,
 			"a capi: cipher needs an IV mode at its end, as in capi:xts(aes)-plain64: without one the kernel "
 			"uses whatever memory holds as the IV");
 	if (is(iv, "lmk"))
 		out->keycount = LMK_KEYS;
-	return apply_iv(iv, ivopts, out, err);
+	if (!rc)
+		rc = apply_iv(iv, ivopts, out, &why);
+	if (rc == -EINVAL)
+		return cf_fail(err, rc, "%s", why.text);
+	return !rc && is_ours(out) ? 0 : keep_api_name(api, iv, ivopts, out, err);
 }
 
 int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf_err *err)
@@ -297,27 +356,4 @@ int cf_spec_parse_option(const char *text, struct cf_cipher_spec *out, struct cf
 {
 	bool null = !strcmp(text, "null") || !strcmp(text, "cipher_null");
 	return cf_spec_parse_cipher(null ? "cipher_null-ecb" : text, out, err);
-}
-
-/* What the short form cannot say is said in the kernel's own terms. */
-void cf_spec_format_cipher(const struct cf_cipher_spec *c, char *out, size_t size)
-{
-	bool essiv = c->essiv_hash[0];
-	bool cts = strcmp(c->mode, "cts") == 0;
-	char keycount[16] = "", inner[2 * CF_NAME_MAX + 16];
-	if (c->keycount > 1)
-		snprintf(keycount, sizeof(keycount), ":%u", c->keycount);
-	if (!cts && !(essiv && strcmp(c->iv, "plain64") != 0)) {
-		snprintf(out, size, "%s%s-%s%s%s%s%s", c->cipher, keycount, c->mode, c->iv[0] ? "-" : "",
-				 essiv ? "essiv" : c->iv, essiv ? ":" : "", c->essiv_hash);
-		return;
-	}
-	if (cts)
-		snprintf(inner, sizeof(inner), "cts(cbc(%s))", c->cipher);
-	else
-		snprintf(inner, sizeof(inner), "%s(%s)", c->mode, c->cipher);
-	if (essiv)
-		snprintf(out, size, "capi:essiv(%s,%s)-%s", inner, c->essiv_hash, c->iv);
-	else
-		snprintf(out, size, "capi:%s-%s", inner, c->iv);
 }

@@ -13,7 +13,8 @@ struct cf_err;
 struct cf_engine;
 struct cf_cipher;
 
-#define CF_NAME_MAX 64u      /* cipher, mode, IV and hash names, NUL included */
+#define CF_NAME_MAX 128u     /* cipher, mode, IV and hash names, NUL included: as long as the kernel's */
+#define CF_MODE_API "capi"   /* the mode of a cipher that is a name of the kernel's crypto API, mode and all */
 #define CF_KEY_MAX 16384u    /* bytes of volume key, all subkeys together */
 #define CF_KEYCOUNT_MAX 256u /* subkeys */
 #define CF_WORKERS_MAX 16u
@@ -21,8 +22,8 @@ struct cf_cipher;
 /** What encrypts a volume, without its key: what a dm-crypt table says beside the device. Plain data: may be copied and
  * sent. */
 struct cf_cipher_spec {
-	char cipher[CF_NAME_MAX];     /* block cipher: "aes"; "cipher_null" */
-	char mode[CF_NAME_MAX];       /* chaining mode: "xts", "cbc", "cts" for cts(cbc(…)) */
+	char cipher[CF_NAME_MAX];     /* block cipher: "aes"; "cipher_null"; under CF_MODE_API "hctr2(aes)" */
+	char mode[CF_NAME_MAX];       /* chaining mode: "xts", "cbc", "cts" for cts(cbc(…)), CF_MODE_API */
 	char iv[CF_NAME_MAX];         /* IV generator: "plain64"; "" none. essiv is "plain64" with essiv_hash */
 	char essiv_hash[CF_NAME_MAX]; /* kernel hash name; "" no essiv */
 	uint32_t keycount;            /* a power of two; 1 as a rule, 64 for lmk */
@@ -81,7 +82,8 @@ int cf_cipher_check(const struct cf_cipher_spec *spec, const char *engine, struc
 
 /** cf_cipher_default_key_bytes - a volume key that fits @spec, whose key_bytes and du_bytes are not looked at
  * Each key of the cipher gets 256 bits where the cipher takes them, else as many as it takes; what mode and IV kind
- * need comes on top. 0 for cipher_null; 32 where nothing fits (cf_cipher_check then says why). Pure. */
+ * need comes on top. 0 for cipher_null; 32 where nothing fits (cf_cipher_check then says why). Under CF_MODE_API the
+ * kernel is asked, as cf_cipher_check asks it. */
 uint32_t cf_cipher_default_key_bytes(const struct cf_cipher_spec *spec);
 
 /** cf_cipher_new - set up all keys and contexts, self-test, measure paths; the data path allocates nothing afterwards

@@ -22,6 +22,10 @@ struct cf_block_cipher {
 	const char *name;                   /* the kernel's name: "aes", "des3_ede" */
 	uint8_t block_bytes;                /* 8 or 16; cipher_null: 1, any length will do */
 	uint8_t key_min, key_max, key_step; /* bytes; step 0: only key_min */
+	/* The name is a whole algorithm of the kernel's, mode and all: "hctr2(aes)". The sizes are what the kernel said,
+	 * within which it may yet refuse a key; the block may be 1. */
+	bool is_api_name;
+	uint8_t api_iv_bytes;
 };
 
 /** cf_block_cipher_find - the entry of that exact name, NULL if dm-crypt's users know none. */
@@ -86,6 +90,11 @@ struct cf_engine {
 	/** Optional: who computes @mode of the cipher behind this engine, for the status: "kernel driver ecb(aes-generic),
 	 * software". One line to @out, always NUL-terminated. May open files: ask at open, not later. */
 	void (*describe)(const char *mode, const struct cf_block_cipher *bc, char *out, size_t size);
+
+	/** Optional: what the kernel says of one of its own names, for those that are nothing but that: @out with
+	 * is_api_name, its name the borrowed @name. May make the kernel load modules and open files. Returns 0; -ENODEV
+	 * with the reason. */
+	int (*api_find)(const char *name, struct cf_block_cipher *out, struct cf_err *err);
 
 	/** Optional: how many bytes crypt likes to be given at once, a power of two; 0: what shares the L1 cache with its
 	 * scratch will do. Large where a call is dear. */

@@ -31,6 +31,12 @@ struct cf_iv_setup {
 	const struct cf_mode_key *key0; /* the first subkey, set up */
 };
 
+/** cf_iv_mode_name - of the mode, for messages. */
+static inline const char *cf_iv_mode_name(const struct cf_iv_setup *s)
+{
+	return s->mode->is_api_name ? s->bc->name : s->mode->name;
+}
+
 struct cf_iv_kind;
 
 /** A kind that has been set up. */

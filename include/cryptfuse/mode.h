@@ -41,6 +41,7 @@ struct cf_mode {
 	bool block16_only;      /* works on 16-byte blocks only */
 	bool encrypts_in_lanes; /* a call a block of a data unit, however many data units */
 	bool native_only;       /* no way to build it from blocks: an engine must have it whole */
+	bool is_api_name;       /* the cipher is a name of the kernel's, which says everything; native_only */
 	/** Precompute from @extra (key_extra bytes) into k->extra; NULL if nothing is needed. 0 or -errno. */
 	int (*init)(struct cf_mode_key *k, const uint8_t *extra);
 	/** NULL only if native_only. */
@@ -84,6 +85,9 @@ static inline int cf_mode_crypt_blocks(const struct cf_mode_key *k, const struct
 	return k->engine->crypt(k->data, r->worker, r->dir, src, dst, n_blocks);
 }
 int cf_mode_crypt_native(const struct cf_mode_key *k, const struct cf_mode_run *run) CF_MUST_CHECK;
+
+/** cf_mode_crypt_any - the mode, on the path that every mode has. */
+int cf_mode_crypt_any(const struct cf_mode_key *k, const struct cf_mode_run *run) CF_MUST_CHECK;
 
 /** Tweaks for cf_mode_whitened: write the next @n 16-byte tweaks, in block order over all data units, to @out. */
 typedef void cf_mode_tweaks(void *state, uint8_t *out, size_t n);

@@ -9,8 +9,9 @@
 
 /** cf_spec_parse_cipher - "aes-xts-plain64", "aes:64-cbc-lmk", "capi:essiv(cbc(aes),sha256)-plain64" …
  * Sets cipher, mode, iv, essiv_hash and keycount of @out and nothing else. Both forms of one cipher give the same
- * struct. Returns 0; -EINVAL malformed, or accepted by the kernel only by misreading it (the message says why); -ENODEV
- * a capi name that maps to nothing known here. Source: dm-crypt.c, crypt_ctr_cipher_old() and crypt_ctr_cipher_new().
+ * struct. What is no cipher and mode of ours is kept as the kernel's own name, with the mode CF_MODE_API, whoever may
+ * know it. Returns 0; -EINVAL malformed, or accepted by the kernel only by misreading it (the message says why);
+ * -ENODEV a name that nobody can have. Source: dm-crypt.c, crypt_ctr_cipher_old() and crypt_ctr_cipher_new().
  */
 int cf_spec_parse_cipher(const char *text, struct cf_cipher_spec *out, struct cf_err *err) CF_MUST_CHECK;
 

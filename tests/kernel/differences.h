@@ -11,7 +11,7 @@
 enum taken_by { TAKEN_BY_KERNEL, TAKEN_BY_CRYPTFUSE };
 
 #define RULES_MAX 64u
-#define EXAMPLES_MAX 4u
+#define EXAMPLES_MAX 8u
 
 /** One rule: who takes such a table, what the table looks like, and what the one who refuses says. */
 struct rule {

@@ -32,7 +32,7 @@ struct options {
 struct tally {
 	unsigned tables, both, neither, excused, judged_wrong, bytes_wrong;
 	unsigned several_keys, wraps, du4096; /* of those that both took */
-	unsigned combos[64];
+	unsigned combos[80];
 };
 
 struct state {
@@ -202,9 +202,13 @@ static void distribution_engines(struct state *s)
 		   paths, few);
 }
 
-static bool engine_has(const char *mode)
+static bool engine_has(const struct table_combo *c)
 {
 	struct cf_err err;
+	const struct cf_engine *afalg;
+	const char *mode = c->mode;
+	if (table_combo_is_api(c))
+		return cf_engine_find("afalg", &afalg, &err) == 0;
 	const struct cf_cipher_spec adiantum = {.cipher = "xchacha12,aes",
 											.mode = "adiantum",
 											.iv = "plain64",
@@ -221,7 +225,7 @@ static void distribution(struct state *s)
 	unsigned once = 0, few = 0, n = table_combos_n(), here = 0;
 	printf("both took, by mode and IV kind:");
 	for (unsigned i = 0; i < n; i++) {
-		bool asked = engine_has(table_combos[i].mode);
+		bool asked = engine_has(&table_combos[i]);
 		printf("%s %s%s%s %u%s", i ? "," : "", table_combos[i].mode, *table_combos[i].iv ? "-" : "", table_combos[i].iv,
 			   t->combos[i], asked ? "" : " (no engine)");
 		here += asked;

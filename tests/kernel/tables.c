@@ -53,9 +53,34 @@ void rng_fill(struct rng *r, void *buf, size_t len)
 	}
 
 const struct table_combo table_combos[] = {
-	{"ecb", ""},    NUMBERS("cbc"),   BLOCK_IVS("cbc"), {"cbc", "lmk"},      NUMBERS("pcbc"), BLOCK_IVS("pcbc"),
-	NUMBERS("cts"), BLOCK_IVS("cts"), NUMBERS("xts"),   BLOCK_IVS("xts"),    NUMBERS("lrw"),  BLOCK_IVS("lrw"),
-	NUMBERS("ctr"), {"ctr", "essiv"}, {"ctr", "tcw"},   NUMBERS("adiantum"),
+	{"ecb", ""},
+	NUMBERS("cbc"),
+	BLOCK_IVS("cbc"),
+	{"cbc", "lmk"},
+	NUMBERS("pcbc"),
+	BLOCK_IVS("pcbc"),
+	NUMBERS("cts"),
+	BLOCK_IVS("cts"),
+	NUMBERS("xts"),
+	BLOCK_IVS("xts"),
+	NUMBERS("lrw"),
+	BLOCK_IVS("lrw"),
+	NUMBERS("ctr"),
+	{"ctr", "essiv"},
+	{"ctr", "tcw"},
+	NUMBERS("adiantum"),
+	{"ofb", "plain64"},
+	{"ofb", "essiv"},
+	{"cfb", "benbi"},
+	{"cfb", "null"},
+	{"rfc3686", "plain64"},
+	{"rfc3686", "plain64be"},
+	{"chacha20", "plain64"},
+	{"xchacha20", "plain64be"},
+	{"des", "benbi"},
+	{"des", "eboiv"},
+	{"des", "tcw"},
+	{"des", "lmk"},
 };
 
 unsigned table_combos_n(void)
@@ -90,6 +115,32 @@ static const struct cipher ciphers[] = {
 };
 #define CIPHERS_EVERYWHERE 12u
 
+/* What goes to the crypto API as it stands: its name there, and its old form where it has one. */
+static const struct api {
+	const char *mode, *name, *old_cipher, *old_mode;
+	struct cipher cipher; /* its block: of the IV */
+} apis[] = {
+	{"ofb", "ofb(aes)", "aes", "ofb", {"aes", 16, "16 24 32", "md5 sha256"}},
+	{"cfb", "cfb(aes)", "aes", "cfb", {"aes", 16, "16 24 32", "md5 sha256"}},
+	{"rfc3686", "rfc3686(ctr(aes))", NULL, NULL, {"aes", 8, "20 28 36", ""}},
+	{"chacha20", "chacha20", NULL, NULL, {"chacha20", 16, "32", ""}},
+	{"xchacha20", "xchacha20", NULL, NULL, {"xchacha20", 32, "32", ""}},
+	{"des", "cbc(des)", "des", "cbc", {"des", 8, "8", ""}},
+};
+
+static const struct api *find_api(const char *mode)
+{
+	for (unsigned i = 0; i < CF_ARRAY_LEN(apis); i++)
+		if (strcmp(apis[i].mode, mode) == 0)
+			return &apis[i];
+	return NULL;
+}
+
+bool table_combo_is_api(const struct table_combo *c)
+{
+	return find_api(c->mode) != NULL;
+}
+
 /* ---- choosing ---- */
 
 static bool is(const char *a, const char *b)
@@ -121,6 +172,9 @@ static unsigned number_of(struct rng *r, const char *list)
 static const struct cipher *pick_cipher(struct rng *r, const struct table_combo *c, size_t n_ciphers)
 {
 	bool block16 = is(c->mode, "xts") || is(c->mode, "lrw");
+	const struct api *api = find_api(c->mode);
+	if (api)
+		return &api->cipher;
 	for (;;) {
 		const struct cipher *cipher = &ciphers[rng_below(r, n_ciphers)];
 		bool has_hash = !is(c->iv, "essiv") || *cipher->hashes;
@@ -176,8 +230,9 @@ static void pick_keys(struct draft *d, bool several)
 	d->mode_key = mode_key_bytes(d);
 	d->t->keycount = 1;
 	if (is(d->combo->iv, "lmk"))
-		d->t->keycount = number_of(&d->r, "64 64 64 2 1");
-	else if (!is(mode, "cts") && !is(d->combo->iv, "elephant") && (several || rng_below(&d->r, 10) == 0))
+		d->t->keycount = number_of(&d->r, find_api(mode) ? "64" : "64 64 64 2 1");
+	else if (!is(mode, "cts") && !find_api(mode) && !is(d->combo->iv, "elephant") &&
+			 (several || rng_below(&d->r, 10) == 0))
 		d->t->keycount = number_of(&d->r, "2 4 8 16 64");
 }
 
@@ -204,11 +259,11 @@ static uint64_t wrap_point(struct draft *d)
 {
 	unsigned shift = d->t->large ? (unsigned)__builtin_ctz(d->t->du_bytes / 512) : 0;
 	const char *iv = d->combo->iv;
-	unsigned bits = 64;
+	unsigned bits = 64, block = is(d->combo->mode, "ctr") || is(d->combo->mode, "cfb") ? 1 : d->cipher->block;
 	if (is(iv, "plain"))
 		bits = 32;
 	if (is(iv, "benbi"))
-		bits = 64 - (9 - (is(d->combo->mode, "ctr") ? 0 : (unsigned)__builtin_ctz(d->cipher->block)));
+		bits = 64 - (9 - (unsigned)__builtin_ctz(block));
 	if (is(iv, "eboiv") || is(iv, "elephant"))
 		bits = 64 - (unsigned)__builtin_ctz(d->t->du_bytes);
 	if (bits + shift >= 64 || rng_below(&d->r, 4) == 0)
@@ -223,6 +278,22 @@ static uint64_t pick_iv_offset(struct draft *d, bool wrap)
 	if (d->t->wraps)
 		return wrap_point(d) - step * (1 + rng_below(&d->r, n_du - 1));
 	return rng_below(&d->r, 4) ? (any >> (1 + rng_below(&d->r, 62))) / step * step : 0;
+}
+
+static void name_api(struct draft *d, const struct api *api, char out[static 128])
+{
+	const char *iv = d->combo->iv;
+	char hash[32] = "", essiv[48] = "", keycount[16] = "";
+	if (is(iv, "essiv"))
+		snprintf(essiv, sizeof(essiv), ":%s", one_of(&d->r, d->cipher->hashes, hash));
+	if (d->t->keycount > 1)
+		snprintf(keycount, sizeof(keycount), ":%u", d->t->keycount);
+	if (api->old_mode && rng_below(&d->r, 3) == 0)
+		snprintf(out, 128, "%s%s-%s-%s%s", api->old_cipher, keycount, api->old_mode, iv, essiv);
+	else if (*essiv && rng_below(&d->r, 2))
+		snprintf(out, 128, "capi:essiv(%s,%s)-plain64", api->name, hash);
+	else
+		snprintf(out, 128, "capi:%s-%s%s", api->name, iv, essiv);
 }
 
 static void name_cipher(struct draft *d, char out[static 128])
@@ -285,7 +356,11 @@ static void write_params(struct draft *d, uint64_t iv_offset, uint64_t data_sect
 	char cipher[128], options[256], *to = d->t->params;
 	uint8_t key[16384];
 	unsigned len = key_bytes(d);
-	name_cipher(d, cipher);
+	const struct api *api = find_api(d->combo->mode);
+	if (api)
+		name_api(d, api, cipher);
+	else
+		name_cipher(d, cipher);
 	write_options(d, options, sizeof(options));
 	rng_fill(&d->r, key, len);
 	to += sprintf(to, "%s ", cipher);

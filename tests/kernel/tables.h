@@ -38,6 +38,8 @@ struct table_combo {
 };
 extern const struct table_combo table_combos[];
 unsigned table_combos_n(void);
+/** table_combo_is_api - is it a name that only the kernel's crypto API knows? */
+bool table_combo_is_api(const struct table_combo *c);
 
 /** table_sound - table @index of @seed
  * The first two rounds over all combinations, in an order of the seed's own, give each of them twice; every fifth

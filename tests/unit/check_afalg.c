@@ -49,7 +49,31 @@ static const char listing[] = "name         : ecb(aes)\n"
 							  "priority     : 401\n"
 							  "selftest     : passed\n"
 							  "internal     : no\n"
-							  "async        : yes"; /* no newline: the end of the file ends an entry */
+							  "async        : yes\n"
+							  "\n"
+							  "name         : hctr2(aes)\n"
+							  "driver       : hctr2_base(xctr-aes-aesni,polyval-clmulni)\n"
+							  "priority     : 400\n"
+							  "selftest     : passed\n"
+							  "internal     : no\n"
+							  "type         : skcipher\n"
+							  "async        : no\n"
+							  "blocksize    : 16\n"
+							  "min keysize  : 24\n"
+							  "max keysize  : 33\n"
+							  "ivsize       : 32\n"
+							  "chunksize    : 16\n"
+							  "\n"
+							  "name         : hctr2(aes)\n"
+							  "driver       : hctr2_base(xctr(aes-generic),polyval-generic)\n"
+							  "priority     : 100\n"
+							  "selftest     : passed\n"
+							  "internal     : no\n"
+							  "type         : skcipher\n"
+							  "blocksize    : 8\n"
+							  "min keysize  : 1\n"
+							  "max keysize  : 2\n"
+							  "ivsize       : 12"; /* no newline: the end of the file ends an entry */
 
 static int read_listing(const char *text, const char *alg, struct cf_afalg_driver *d)
 {
@@ -77,6 +101,18 @@ START_TEST(driver__the_last_entry_counts)
 	ck_assert_str_eq(d.name, "xts-aes-aesni");
 	ck_assert(d.async);
 	ck_assert(!cf_afalg_driver_is_hardware(&d));
+}
+END_TEST
+
+START_TEST(driver__sizes_by_either_name)
+{
+	struct cf_afalg_driver d;
+	ck_assert_int_eq(read_listing(listing, "hctr2(aes)", &d), 0);
+	ck_assert(d.has_sizes && d.block_bytes == 16 && d.key_min == 24 && d.key_max == 33 && d.iv_bytes == 32);
+	ck_assert_int_eq(read_listing(listing, "hctr2_base(xctr(aes-generic),polyval-generic)", &d), 0);
+	ck_assert(d.has_sizes && d.block_bytes == 8 && d.key_min == 1 && d.key_max == 2 && d.iv_bytes == 12);
+	ck_assert_int_eq(read_listing(listing, "xts(aes)", &d), 0);
+	ck_assert(!d.has_sizes);
 }
 END_TEST
 
@@ -149,8 +185,11 @@ END_TEST
 
 START_TEST(bind__a_name_too_long_for_the_kernel)
 {
-	ck_assert_int_eq(cf_afalg_bind("ecb(0123456789012345678901234567890123456789012345678901234567890123456789)"),
-					 -ENOENT);
+	char name[CF_AFALG_NAME + 1];
+	memset(name, 'x', CF_AFALG_NAME);
+	name[CF_AFALG_NAME] = '\0';
+	ck_assert_int_eq(cf_afalg_bind(name), -ENOENT);
+	ck_assert_int_eq(cf_afalg_bind(""), -ENOENT);
 }
 END_TEST
 
@@ -160,6 +199,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("drivers");
 	tcase_add_test(tc, driver__highest_priority_that_is_usable);
 	tcase_add_test(tc, driver__the_last_entry_counts);
+	tcase_add_test(tc, driver__sizes_by_either_name);
 	tcase_add_test(tc, driver__of_no_such_algorithm);
 	tcase_add_loop_test(tc, driver__is_a_device_or_software, 0, CF_ARRAY_LEN(kinds));
 	tcase_add_test(tc, engine__without_af_alg_says_so_when_asked);
