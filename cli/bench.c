@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,30 +117,9 @@ static int plan_sizes(const struct cli_opts *o, struct cf_bench_opts *b, struct 
 
 /* ---- while it runs ---- */
 
-/* Signals that end the bench. They are held back and looked for between measurements, so that there is no handler and
- * nothing is cut off; what this process was told to ignore stays ignored. */
-static void hold_signals(sigset_t *held, sigset_t *before)
-{
-	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction now;
-	sigemptyset(held);
-	for (size_t i = 0; i < CF_ARRAY_LEN(ending); i++)
-		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-			sigaddset(held, ending[i]);
-	sigprocmask(SIG_BLOCK, held, before);
-}
-
-static int interrupted(const sigset_t *held)
-{
-	sigset_t pending;
-	sigpending(&pending);
-	sigandset(&pending, &pending, held);
-	return !sigisemptyset(&pending);
-}
-
 struct watch {
 	const struct cli_opts *o;
-	sigset_t held;
+	struct cli_signals signals;
 	struct cli_progress progress;
 };
 
@@ -161,7 +139,7 @@ static int step(void *ctx, unsigned percent, const struct cf_bench_result *next)
 	snprintf(text, sizeof(text), "%s %s, %s, sector size %u", next->engine, next->path, dir_names[next->dir],
 			 next->du_bytes);
 	cli_progress_show(&w->progress, percent, text);
-	return interrupted(&w->held) ? -EINTR : 0;
+	return cli_interrupted(&w->signals);
 }
 
 /* If a signal came, its own way of ending the process is taken here, with the key gone and nothing printed. */
@@ -170,13 +148,12 @@ static int measure(const struct cli_opts *o, const struct cf_bench_opts *b, stru
 {
 	struct watch w = {.o = o};
 	const struct cf_bench_ui ui = {.ctx = &w, .note = note, .step = step};
-	sigset_t before;
 	cli_progress_init(&w.progress);
-	hold_signals(&w.held, &before);
+	cli_hold_signals(&w.signals);
 	int rc = cf_bench_run(b, &ui, results, err);
 	cf_secret_fini();
 	cli_progress_end(&w.progress);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	cli_let_signals(&w.signals);
 	return rc == -EINTR ? cf_fail(err, rc, "interrupted") : rc;
 }
 

@@ -6,6 +6,8 @@
 #ifndef CRYPTFUSE_CLI_CLI_H
 #define CRYPTFUSE_CLI_CLI_H
 
+#include <signal.h>
+
 #include "options.h"
 
 struct cf_mount;
@@ -21,6 +23,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_open, cli_close, cli_status, cli_bench;
+extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
@@ -41,15 +44,53 @@ struct cli_progress {
 /** cli_progress_init - to be done before the others. */
 void cli_progress_init(struct cli_progress *p);
 
-/** cli_progress_show - put "NN %  TEXT" there if @percent has changed. @text: short, without control characters. */
+/** cli_progress_update - put "NN %  TEXT" there. @text: short, without control characters. */
+void cli_progress_update(struct cli_progress *p, unsigned percent, const char *text);
+
+/** cli_progress_show - the same, but only if @percent has changed. */
 void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text);
 
 /** cli_progress_end - take the line away, so that what is said next stands alone. */
 void cli_progress_end(struct cli_progress *p);
 
+/** Signals that end long work: held back, and looked for where it can be ended. */
+struct cli_signals {
+	sigset_t held, before;
+};
+
+/** cli_signals_init - nothing is held yet, and cli_let_signals changes nothing. */
+void cli_signals_init(struct cli_signals *s);
+
+/** cli_hold_signals - hold SIGINT, SIGTERM and SIGHUP back, but for those that this process was told to ignore. Threads
+ * that are made afterwards hold them back too. */
+void cli_hold_signals(struct cli_signals *s);
+
+/** cli_interrupted - 0, or -EINTR: one has come. */
+int cli_interrupted(const struct cli_signals *s);
+
+/** cli_let_signals - as before; one that has come ends the process here. */
+void cli_let_signals(const struct cli_signals *s);
+
+/** cli_guard_secrets - this process will hold passphrase and key: no core dump, no debugger, only the arena's memory.
+ * Before libcrypto is touched, and after the last fork. 0 or -errno. */
+int cli_guard_secrets(struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_open_ui - how core speaks to whoever typed @o, which must live as long. */
+struct cf_open_ui cli_open_ui(const struct cli_opts *o);
+
+/** cli_say_plan - with --verbose: what a plan came to. */
+void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan);
+
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
- * is no terminal. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries; -ETIMEDOUT; -EINTR. */
-int cli_passphrase(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err);
+ * is no terminal, or runs --askpass. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries;
+ * -ETIMEDOUT; -EINTR. */
+int cli_passphrase(void *ctx, const struct cf_open_opts *opts, unsigned attempt, struct cf_secret_buf *out,
+				   struct cf_err *err);
+
+/** cli_askpass - the first line that @program prints when it is run with @prompt. @timeout_s: 0 wait for ever.
+ * -EPERM it gave none; -EINVAL it cannot be run; -ETIMEDOUT. */
+int cli_askpass(const char *program, const char *prompt, uint64_t timeout_s, struct cf_secret_buf *out,
+				struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_mountpoint_check - can a volume be shown there? Asked before any secret is
  * @path, @image: as given. @out: set mountpoint, image and kind. Returns 0; -ENOENT; -EBUSY something of ours is open
@@ -59,6 +100,12 @@ int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_op
 
 /** cli_fuse_check - is FUSE usable by this user, with @share? -ENODEV, -ENOENT something is missing; -EPERM. */
 int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_look_inside - say what is in a volume that was just mounted, and have its partitions shown as files too
+ * @daemon: serves it, after cf_serve_start. Says what goes wrong; -q says nothing else. Returns 1 something
+ * known was found; 0 nothing; -errno. */
+int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
+					struct cf_serve *daemon);
 
 #define CLI_STATUS_MAX 65536u    /* bytes of status JSON, NUL included: what an xattr holds */
 #define CLI_STATUS_TIMEOUT_S 5u  /* a daemon that does not answer within it hangs */

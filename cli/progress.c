@@ -12,15 +12,21 @@ void cli_progress_init(struct cli_progress *p)
 	*p = (struct cli_progress){.is_on = isatty(STDERR_FILENO) == 1};
 }
 
-void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text)
+void cli_progress_update(struct cli_progress *p, unsigned percent, const char *text)
 {
 	char line[80];
-	if (!p->is_on || (p->width && p->percent == percent))
+	if (!p->is_on)
 		return;
 	snprintf(line, sizeof(line), "%3u %%  %s", percent, text);
 	const int width = dprintf(STDERR_FILENO, "\r%-*s", p->width, line);
 	p->width = width > 1 ? width - 1 : 0;
 	p->percent = percent;
+}
+
+void cli_progress_show(struct cli_progress *p, unsigned percent, const char *text)
+{
+	if (!p->width || p->percent != percent)
+		cli_progress_update(p, percent, text);
 }
 
 void cli_progress_end(struct cli_progress *p)

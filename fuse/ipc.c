@@ -53,23 +53,24 @@ static int recv_bytes(int sock, void *data, size_t len)
 	return n == 0 ? -EPIPE : (size_t)n == len ? 0 : -EPROTO;
 }
 
-/* Room for one descriptor beside a message, aligned as the kernel wants it. */
+/* Room for the descriptors beside a message, aligned as the kernel wants it. */
 union control {
 	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
+	char bytes[CMSG_SPACE(CF_IMAGE_PARTS_MAX * sizeof(int))];
 };
 
-static int send_plan(int sock, const struct cf_open_plan *plan, int image_fd)
+static int send_plan(int sock, const struct cf_open_plan *plan, const struct cf_image *image)
 {
 	union control control = {0};
+	const size_t fd_bytes = image->n_parts * sizeof(int);
 	struct iovec iov = {.iov_base = (void *)plan, .iov_len = sizeof(*plan)};
 	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(fd_bytes)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &image_fd, sizeof(int));
+	c->cmsg_len = CMSG_LEN(fd_bytes);
+	memcpy(CMSG_DATA(c), image->fd, fd_bytes);
 	ssize_t n;
 	do
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
@@ -77,14 +78,14 @@ static int send_plan(int sock, const struct cf_open_plan *plan, int image_fd)
 	return n < 0 ? -errno : 0;
 }
 
-int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key, int image_fd)
+int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image)
 {
-	int r = send_plan(sock, plan, image_fd);
+	int r = send_plan(sock, plan, image);
 	return r < 0 || !plan->cipher.key_bytes ? r : send_bytes(sock, key, plan->cipher.key_bytes);
 }
 
-/* The one descriptor that came with a message. Padding leaves room for a second: none that came may stay open. */
-static int take_fd(struct msghdr *msg, int *out)
+/* The descriptors that came with a message. Padding may leave room for one more: none that came may stay open. */
+static int take_fds(struct msghdr *msg, struct cf_image *image)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -93,15 +94,15 @@ static int take_fd(struct msghdr *msg, int *out)
 	for (size_t i = 0; i < n; i++) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-		if (n == 1)
-			*out = fd;
+		if (i < CF_IMAGE_PARTS_MAX)
+			image->fd[image->n_parts++] = fd;
 		else
 			close(fd);
 	}
-	return n == 1 ? 0 : -EPROTO;
+	return n >= 1 && n <= CF_IMAGE_PARTS_MAX ? 0 : -EPROTO;
 }
 
-static int recv_plan(int sock, struct cf_open_plan *plan, int *image_fd)
+static int recv_plan(int sock, struct cf_open_plan *plan, struct cf_image *image)
 {
 	union control control;
 	struct iovec iov = {.iov_base = plan, .iov_len = sizeof(*plan)};
@@ -115,7 +116,7 @@ static int recv_plan(int sock, struct cf_open_plan *plan, int *image_fd)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	if (n == 0)
 		return -EPIPE;
-	int r = take_fd(&msg, image_fd);
+	int r = take_fds(&msg, image);
 	if (r < 0)
 		return r;
 	return (size_t)n == sizeof(*plan) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EPROTO;
@@ -131,15 +132,16 @@ static bool plan_is_sane(const struct cf_open_plan *p)
 	const struct cf_cipher_spec *c = &p->cipher;
 	return is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
-		   is_string(p->engine, sizeof(p->engine)) && c->key_bytes <= CF_KEY_MAX && p->n_workers >= 1 &&
-		   p->n_workers <= CF_WORKERS_MAX;
+		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
+		   is_string(p->uuid, sizeof(p->uuid)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
+		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers;
 }
 
-int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, int *image_fd)
+int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image)
 {
-	CF_CLEANUP(cf_close_fd) int fd = -1;
+	CF_CLEANUP(cf_image_close) struct cf_image got = {0};
 	CF_CLEANUP(cf_secret_freep) uint8_t *k = NULL;
-	int r = recv_plan(sock, plan, &fd);
+	int r = recv_plan(sock, plan, &got);
 	if (r < 0)
 		return r;
 	if (!plan_is_sane(plan))
@@ -153,9 +155,35 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, int *i
 	if (r < 0)
 		return r;
 	*key = cf_take(k);
-	*image_fd = fd;
-	fd = -1;
+	got.access = plan->access;
+	got.cache = plan->image_cache;
+	*image = got;
+	got.n_parts = 0;
 	return 0;
+}
+
+int cf_ipc_send_parts(int sock, const struct cf_serve_part *parts, unsigned n)
+{
+	struct cf_serve_part none = {0}; /* a message of no bytes would be the end */
+	return n > CF_SERVE_PARTS_MAX ? -E2BIG
+		   : n                    ? send_bytes(sock, parts, n * sizeof(*parts))
+								  : send_bytes(sock, &none, 1);
+}
+
+int cf_ipc_recv_parts(int sock, struct cf_serve_part parts[static CF_SERVE_PARTS_MAX])
+{
+	const size_t max = CF_SERVE_PARTS_MAX * sizeof(parts[0]);
+	ssize_t n;
+	do
+		n = recv(sock, parts, max, MSG_TRUNC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	if (n == 1)
+		return 0;
+	if (n == 0 || (size_t)n > max || (size_t)n % sizeof(parts[0]))
+		return n == 0 ? -EPIPE : -EPROTO;
+	return (int)((size_t)n / sizeof(parts[0]));
 }
 
 int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text)

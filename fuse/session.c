@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* session.c - mounts the volume with the options it must always have, and runs libfuse's loop.
+/* session.c - mounts the volume with the options it must always have.
  *
  * Invariant: no mount without default_permissions, nosuid and nodev: the low-level library checks no permission itself
  * (HAZARDS 7). What libfuse and the setuid fusermount3 write to standard error is caught and becomes one line. */
@@ -7,10 +7,8 @@
 
 #include "cryptfuse/session.h"
 
-#define FUSE_USE_VERSION 312
 #include <errno.h>
 #include <fcntl.h>
-#include <fuse_lowlevel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/ops_slots.h"
 
 static void free_text(char **s)
 {
@@ -32,7 +31,7 @@ static int build_options(const struct cf_ops *ops, char **out)
 	char fixed[160], fsname[PATH_MAX + 16];
 	const struct cf_serve_opts *o = ops->opts;
 	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s",
-			 CF_OPS_IO_BYTES, ops->plan->access == CF_READ_ONLY ? ",ro" : "",
+			 cf_ops_io_bytes(ops), ops->plan->access == CF_READ_ONLY ? ",ro" : "",
 			 o->share == CF_SHARE_OTHER ? ",allow_other" : "", o->share == CF_SHARE_ROOT ? ",allow_root" : "",
 			 o->debug ? ",debug" : "");
 	snprintf(fsname, sizeof(fsname), "fsname=%s", o->image);
@@ -116,31 +115,12 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
 	int r = new_session(&se, ops, err);
 	if (r == 0)
 		r = mount_quietly(se, ops->opts->mountpoint, err);
+	if (r == 0 && cf_ops_own_killpriv(ops, se) < 0)
+		r = cf_fail(err, -ENOMEM, "no memory for the FUSE session");
 	if (r < 0)
 		return r;
 	*out = cf_take(se);
 	return 0;
-}
-
-/* ---- the loop ---- */
-
-static void free_config(struct fuse_loop_config **c)
-{
-	if (*c)
-		fuse_loop_cfg_destroy(*c);
-	*c = NULL;
-}
-
-int cf_session_loop(struct fuse_session *se, unsigned n_workers)
-{
-	CF_CLEANUP(free_config) struct fuse_loop_config *c = fuse_loop_cfg_create();
-	if (!c)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(c, n_workers);
-	fuse_loop_cfg_set_idle_threads(c, n_workers); /* never ended while idle: starting one costs more */
-	fuse_loop_cfg_set_clone_fd(c, 0);
-	int r = fuse_session_loop_mt(se, c);
-	return r > 0 ? -EIO : r;
 }
 
 void cf_session_free(struct fuse_session **se)

@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/provider.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -101,4 +102,49 @@ int cf_digest(enum cf_digest_names names, const char *name, const void *a, size_
 	memcpy(out, full, d->bytes ? d->bytes : len);
 	OPENSSL_cleanse(full, sizeof(full));
 	return 0;
+}
+
+/* ---- piece by piece ---- */
+
+struct cf_digest_run {
+	EVP_MD_CTX *ctx;
+	unsigned bytes;
+};
+
+int cf_digest_start(struct cf_digest_run **out, enum cf_digest_names names, const char *name)
+{
+	const struct digest_name *d = find(names, name);
+	CF_CLEANUP(free_md) EVP_MD *md = d ? EVP_MD_fetch(cf_libcrypto(), d->libcrypto, NULL) : NULL;
+	if (!md)
+		return -ENOENT;
+	CF_CLEANUP(cf_digest_free) struct cf_digest_run *run = calloc(1, sizeof(*run));
+	if (!run || !(run->ctx = EVP_MD_CTX_new()) || !EVP_DigestInit_ex2(run->ctx, md, NULL))
+		return -ENOMEM;
+	run->bytes = d->bytes ? d->bytes : (unsigned)EVP_MD_get_size(md);
+	*out = cf_take(run);
+	return 0;
+}
+
+int cf_digest_feed(struct cf_digest_run *run, const void *data, size_t len)
+{
+	return EVP_DigestUpdate(run->ctx, data, len) ? 0 : -EIO;
+}
+
+int cf_digest_end(struct cf_digest_run *run, uint8_t out[static CF_DIGEST_MAX])
+{
+	uint8_t full[EVP_MAX_MD_SIZE];
+	unsigned len;
+	if (!EVP_DigestFinal_ex(run->ctx, full, &len))
+		return -EIO;
+	memcpy(out, full, run->bytes);
+	return (int)run->bytes;
+}
+
+void cf_digest_free(struct cf_digest_run **run)
+{
+	if (!*run)
+		return;
+	EVP_MD_CTX_free((*run)->ctx);
+	free(*run);
+	*run = NULL;
 }

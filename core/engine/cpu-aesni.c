@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* cpu-aesni.c - AES by the 128-bit AES-NI instructions: eight blocks in flight, which hides the latency of a round.
- * Also serves the wider instruction sets with the blocks at the end of a run, and with CBC encryption, where eight
- * lanes of 16 bytes are what is independent. */
-#include "cpu.h"
-
-#if CF_CPU_X86
+/* cpu-aesni.c - AES by the 128-bit AES-NI instructions of x86-64. Also serves the wider instruction sets with the key
+ * schedule, with the blocks at the end of a run, and with CBC encryption, where eight lanes of 16 bytes are what is
+ * independent. */
+#include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
+#include <string.h>
 
-#include "cryptfuse/bytes.h"
 #include "cryptfuse/err.h"
 
-#define TARGET __attribute__((target("aes,sse4.1")))
-#define INLINE static inline __attribute__((always_inline, target("aes,sse4.1")))
+#define FEATURES "aes,sse4.1"
 #define WIDE 8u
+typedef __m128i vec;
 
-INLINE __m128i load(const uint8_t *p)
+bool cf_cpu_here_aesni(void)
 {
-	return _mm_loadu_si128((const __m128i *)p);
+	return __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
 }
 
-INLINE void store(uint8_t *p, __m128i v)
+INLINE vec load(const uint8_t *p)
 {
-	_mm_storeu_si128((__m128i *)p, v);
+	return _mm_loadu_si128((const vec *)p);
 }
+INLINE void store(uint8_t *p, vec v)
+{
+	_mm_storeu_si128((vec *)p, v);
+}
+#define xor _mm_xor_si128
 
 /* @n blocks (a constant) through all rounds. */
-INLINE void rounds(const struct cf_cpu_key *k, enum cf_dir dir, __m128i *x, unsigned n)
+INLINE void rounds(const struct cf_cpu_key *k, enum cf_dir dir, vec *x, unsigned n)
 {
-	__m128i key = load(k->round[dir][0]);
+	vec key = load(k->round[dir][0]);
 	UNROLL
 	for (unsigned i = 0; i < n; i++)
-		x[i] = _mm_xor_si128(x[i], key);
+		x[i] = xor(x[i], key);
 	UNROLL
 	for (unsigned r = 1; r < k->rounds; r++) {
 		key = load(k->round[dir][r]);
@@ -46,163 +49,31 @@ INLINE void rounds(const struct cf_cpu_key *k, enum cf_dir dir, __m128i *x, unsi
 		x[i] = dir == CF_ENCRYPT ? _mm_aesenclast_si128(x[i], key) : _mm_aesdeclast_si128(x[i], key);
 }
 
-/* ---- ecb ---- */
-
-INLINE void ecb_some(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, unsigned n)
-{
-	__m128i x[WIDE];
-	UNROLL
-	for (unsigned i = 0; i < n; i++)
-		x[i] = load(src + 16 * i);
-	rounds(k, dir, x, n);
-	UNROLL
-	for (unsigned i = 0; i < n; i++)
-		store(dst + 16 * i, x[i]);
-}
-
-INLINE void ecb_dir(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n)
-{
-	for (; n >= WIDE; n -= WIDE, src += 16 * WIDE, dst += 16 * WIDE)
-		ecb_some(k, dir, src, dst, WIDE);
-	for (; n; n--, src += 16, dst += 16)
-		ecb_some(k, dir, src, dst, 1);
-}
-
-TARGET static void ecb(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n)
-{
-	if (dir == CF_ENCRYPT)
-		ecb_dir(k, CF_ENCRYPT, src, dst, n);
-	else
-		ecb_dir(k, CF_DECRYPT, src, dst, n);
-}
-
-/* ---- xts ---- */
-
 /* Times x in GF(2^128), little-endian: the sign of the top word and of the low half's top word become the carries. */
-INLINE __m128i times_x(__m128i t)
+INLINE vec times_x(vec t)
 {
-	__m128i carry = _mm_shuffle_epi32(_mm_srai_epi32(t, 31), 0x13);
-	return _mm_xor_si128(_mm_add_epi64(t, t), _mm_and_si128(carry, _mm_set_epi32(0, 1, 0, 0x87)));
+	vec carry = _mm_shuffle_epi32(_mm_srai_epi32(t, 31), 0x13);
+	return xor(_mm_add_epi64(t, t), _mm_and_si128(carry, _mm_set_epi32(0, 1, 0, 0x87)));
 }
 
-INLINE __m128i xts_some(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, __m128i tweak,
-						unsigned n)
+INLINE void next_tweaks(vec *t)
 {
-	__m128i x[WIDE], t[WIDE];
+	t[0] = times_x(t[WIDE - 1]);
 	UNROLL
-	for (unsigned i = 0; i < n; i++) {
-		t[i] = tweak;
-		x[i] = _mm_xor_si128(load(src + 16 * i), tweak);
-		tweak = times_x(tweak);
-	}
-	rounds(k, dir, x, n);
-	UNROLL
-	for (unsigned i = 0; i < n; i++)
-		store(dst + 16 * i, _mm_xor_si128(x[i], t[i]));
-	return tweak;
+	for (unsigned i = 1; i < WIDE; i++)
+		t[i] = times_x(t[i - 1]);
 }
 
-INLINE void xts_dir(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-					const uint8_t *tweak)
+#include "cpu-128.h"
+
+TARGET uint32_t cf_cpu_aesni_sub_word(uint32_t w)
 {
-	__m128i t = load(tweak);
-	for (; n >= WIDE; n -= WIDE, src += 16 * WIDE, dst += 16 * WIDE)
-		t = xts_some(k, dir, src, dst, t, WIDE);
-	for (; n; n--, src += 16, dst += 16)
-		t = xts_some(k, dir, src, dst, t, 1);
+	return (uint32_t)_mm_cvtsi128_si32(_mm_aeskeygenassist_si128(_mm_set1_epi32((int)w), 0));
 }
 
-TARGET static void xts(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-					   const uint8_t tweak[16])
+TARGET void cf_cpu_aesni_inv_mix(const uint8_t key[16], uint8_t out[16])
 {
-	if (dir == CF_ENCRYPT)
-		xts_dir(k, CF_ENCRYPT, src, dst, n, tweak);
-	else
-		xts_dir(k, CF_DECRYPT, src, dst, n, tweak);
-}
-
-/* ---- cbc ---- */
-
-INLINE __m128i cbc_decrypt_some(const struct cf_cpu_key *k, const uint8_t *src, uint8_t *dst, __m128i before,
-								unsigned n)
-{
-	__m128i x[WIDE];
-	UNROLL
-	for (unsigned i = 0; i < n; i++)
-		x[i] = load(src + 16 * i);
-	rounds(k, CF_DECRYPT, x, n);
-	store(dst, _mm_xor_si128(x[0], before));
-	UNROLL
-	for (unsigned i = 1; i < n; i++)
-		store(dst + 16 * i, _mm_xor_si128(x[i], load(src + 16 * (i - 1))));
-	return load(src + 16 * (n - 1));
-}
-
-TARGET static void cbc_decrypt(const struct cf_cpu_key *k, const uint8_t *src, uint8_t *dst, size_t n,
-							   const uint8_t iv[16])
-{
-	__m128i before = load(iv);
-	for (; n >= WIDE; n -= WIDE, src += 16 * WIDE, dst += 16 * WIDE)
-		before = cbc_decrypt_some(k, src, dst, before, WIDE);
-	for (; n; n--, src += 16, dst += 16)
-		before = cbc_decrypt_some(k, src, dst, before, 1);
-}
-
-/* A line of @lanes data units from staging to staging: lanes lie a power of two apart in memory, and going through them
- * there block by block would have sixteen cache lines fight for the eight places of one set. */
-#define LINE 64u
-struct stage {
-	uint8_t plain[WIDE][LINE], cipher[WIDE][LINE];
-};
-
-INLINE void cbc_encrypt_line(const struct cf_cpu_key *k, struct stage *s, __m128i *chain, unsigned lanes, size_t line)
-{
-	for (size_t at = 0; at < line; at += 16) {
-		UNROLL
-		for (unsigned l = 0; l < lanes; l++)
-			chain[l] = _mm_xor_si128(chain[l], load(s->plain[l] + at));
-		rounds(k, CF_ENCRYPT, chain, lanes);
-		UNROLL
-		for (unsigned l = 0; l < lanes; l++)
-			store(s->cipher[l] + at, chain[l]);
-	}
-}
-
-INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, const struct cf_engine_batch *b, size_t first, unsigned lanes)
-{
-	struct stage s;
-	__m128i chain[WIDE];
-	size_t du = b->du_bytes;
-	UNROLL
-	for (unsigned l = 0; l < lanes; l++)
-		chain[l] = load(b->ivs + 16 * (first + l));
-	for (size_t at = 0; at < du; at += LINE) {
-		size_t line = du - at < LINE ? du - at : LINE, from = first * du + at;
-		UNROLL
-		for (unsigned l = 0; l < lanes; l++)
-			memcpy(s.plain[l], b->src + from + l * du, line);
-		cbc_encrypt_line(k, &s, chain, lanes, line);
-		UNROLL
-		for (unsigned l = 0; l < lanes; l++)
-			memcpy(b->dst + from + l * du, s.cipher[l], line);
-	}
-}
-
-TARGET static void cbc_encrypt(const struct cf_cpu_key *k, const struct cf_engine_batch *b)
-{
-	size_t first = 0;
-	for (; b->n_du - first >= WIDE; first += WIDE)
-		cbc_encrypt_lanes(k, b, first, WIDE);
-	if ((b->n_du - first) & 4) {
-		cbc_encrypt_lanes(k, b, first, 4);
-		first += 4;
-	}
-	if ((b->n_du - first) & 2) {
-		cbc_encrypt_lanes(k, b, first, 2);
-		first += 2;
-	}
-	if (b->n_du - first)
-		cbc_encrypt_lanes(k, b, first, 1);
+	store(out, _mm_aesimc_si128(load(key)));
 }
 
 static void clear(void)
@@ -218,7 +89,14 @@ static void clear(void)
 }
 
 const struct cf_cpu_isa cf_cpu_isa_aesni = {
-	.ecb = ecb, .xts = xts, .cbc_decrypt = cbc_decrypt, .cbc_encrypt = cbc_encrypt, .clear = clear};
+	.sub_word = cf_cpu_aesni_sub_word,
+	.inv_mix = cf_cpu_aesni_inv_mix,
+	.ecb = ecb,
+	.xts = xts,
+	.cbc_decrypt = cbc_decrypt,
+	.cbc_encrypt = cbc_encrypt,
+	.clear = clear,
+};
 
 static bool competes(void)
 {
@@ -226,7 +104,3 @@ static bool competes(void)
 }
 
 CF_CPU_ENGINE(cpu_aesni, "cpu-aesni", "aes by AES-NI instructions", &cf_cpu_isa_aesni, cf_cpu_here_aesni, competes);
-
-#else
-typedef int cf_cpu_aesni_is_empty_here;
-#endif

@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* cpu-vaes256.c - AES by VAES on 256-bit vectors: eight vectors of two blocks in flight; round keys come from the
- * schedule, since sixteen registers do not hold them all. */
-#include "cpu.h"
-
-#if CF_CPU_X86
+/* cpu-vaes256.c - AES by VAES on 256-bit vectors: eight vectors of two blocks in flight. */
+#include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
 
 #define FEATURES "aes,sse4.1,avx2,vaes,vpclmulqdq"
 #define VEC_BYTES 32u
-#define KEYS_IN_REGISTERS 0
 typedef __m256i vec;
-#define OP static inline __attribute__((always_inline, target(FEATURES)))
 
-OP vec load(const uint8_t *p)
+bool cf_cpu_here_vaes256(void)
+{
+	return cf_cpu_here_aesni() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vaes") &&
+		   __builtin_cpu_supports("vpclmulqdq");
+}
+
+INLINE vec load(const uint8_t *p)
 {
 	return _mm256_loadu_si256((const vec *)p);
 }
-OP void store(uint8_t *p, vec v)
+INLINE void store(uint8_t *p, vec v)
 {
 	_mm256_storeu_si256((vec *)p, v);
 }
-OP vec set64(long long n)
+INLINE vec set64(long long n)
 {
 	return _mm256_set1_epi64x(n);
 }
-OP vec lane_numbers(void)
+INLINE vec lane_numbers(void)
 {
 	return _mm256_set_epi64x(1, 1, 0, 0);
 }
 /* Each block's predecessor: the last block of @before, then those of @c but the last. */
-OP vec previous(vec c, vec before)
+INLINE vec previous(vec c, vec before)
 {
 	return _mm256_permute2x128_si256(before, c, 0x21);
 }
@@ -44,8 +46,10 @@ OP vec previous(vec c, vec before)
 #define shlv64 _mm256_sllv_epi64
 #define shrv64 _mm256_srlv_epi64
 #define sub64 _mm256_sub_epi64
-#define bslli8(v) _mm256_bslli_epi128(v, 8)
+#define bslli _mm256_bslli_epi128
+#define bsrli _mm256_bsrli_epi128
 #define clmul_hi_lo(a, b) _mm256_clmulepi64_epi128(a, b, 0x01)
+#define clmul_lo_lo(a, b) _mm256_clmulepi64_epi128(a, b, 0x00)
 #define broadcast _mm256_broadcastsi128_si256
 #define lowest _mm256_castsi256_si128
 #define enc _mm256_aesenc_epi128
@@ -66,7 +70,14 @@ TARGET static void clear(void)
 }
 
 static const struct cf_cpu_isa isa_vaes256 = {
-	.ecb = ecb, .xts = xts, .cbc_decrypt = cbc_decrypt, .cbc_encrypt = cbc_encrypt, .clear = clear};
+	.sub_word = cf_cpu_aesni_sub_word,
+	.inv_mix = cf_cpu_aesni_inv_mix,
+	.ecb = ecb,
+	.xts = xts,
+	.cbc_decrypt = cbc_decrypt,
+	.cbc_encrypt = cbc_encrypt,
+	.clear = clear,
+};
 
 static bool competes(void)
 {
@@ -75,7 +86,3 @@ static bool competes(void)
 
 CF_CPU_ENGINE(cpu_vaes256, "cpu-vaes256", "aes by VAES instructions on 256-bit vectors", &isa_vaes256,
 			  cf_cpu_here_vaes256, competes);
-
-#else
-typedef int cf_cpu_vaes256_is_empty_here;
-#endif

@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* cpu-vaes512.c - AES by VAES on 512-bit vectors: eight vectors of four blocks, 512 bytes, in flight; all round keys
- * stay in registers. */
-#include "cpu.h"
-
-#if CF_CPU_X86
+/* cpu-vaes512.c - AES by VAES on 512-bit vectors: eight vectors of four blocks, 512 bytes, in flight. */
+#include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
 
 #define FEATURES "aes,sse4.1,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq"
 #define VEC_BYTES 64u
-#define KEYS_IN_REGISTERS 1
 typedef __m512i vec;
-#define OP static inline __attribute__((always_inline, target(FEATURES)))
 
-OP vec load(const uint8_t *p)
+bool cf_cpu_here_vaes512(void)
+{
+	return cf_cpu_here_vaes256() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+		   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+INLINE vec load(const uint8_t *p)
 {
 	return _mm512_loadu_si512(p);
 }
-OP void store(uint8_t *p, vec v)
+INLINE void store(uint8_t *p, vec v)
 {
 	_mm512_storeu_si512(p, v);
 }
-OP vec set64(long long n)
+INLINE vec set64(long long n)
 {
 	return _mm512_set1_epi64(n);
 }
-OP vec lane_numbers(void)
+INLINE vec lane_numbers(void)
 {
 	return _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
 }
 /* Each block's predecessor: the last block of @before, then those of @c but the last. */
-OP vec previous(vec c, vec before)
+INLINE vec previous(vec c, vec before)
 {
 	return _mm512_alignr_epi64(c, before, 6);
 }
@@ -44,8 +46,10 @@ OP vec previous(vec c, vec before)
 #define shlv64 _mm512_sllv_epi64
 #define shrv64 _mm512_srlv_epi64
 #define sub64 _mm512_sub_epi64
-#define bslli8(v) _mm512_bslli_epi128(v, 8)
+#define bslli _mm512_bslli_epi128
+#define bsrli _mm512_bsrli_epi128
 #define clmul_hi_lo(a, b) _mm512_clmulepi64_epi128(a, b, 0x01)
+#define clmul_lo_lo(a, b) _mm512_clmulepi64_epi128(a, b, 0x00)
 #define broadcast _mm512_broadcast_i64x2
 #define lowest _mm512_castsi512_si128
 #define enc _mm512_aesenc_epi128
@@ -72,20 +76,19 @@ INLINE void transpose(vec *r)
 }
 
 /* The next block of every lane through all rounds: chain becomes the ciphertext. */
-INLINE void cbc_step(const struct cf_cpu_key *k, unsigned nr, vec *chain, vec plain[GROUPS][4], unsigned block)
+INLINE void cbc_step(const struct cf_cpu_key *k, vec *chain, vec plain[GROUPS][4], unsigned block)
 {
 	vec key = load(k->round[CF_ENCRYPT][0]);
 	UNROLL
 	for (unsigned g = 0; g < GROUPS; g++)
 		chain[g] = xor3(chain[g], plain[g][block], key);
-	UNROLL
-	for (unsigned r = 1; r < nr; r++) {
+	for (unsigned r = 1; r < k->rounds; r++) {
 		key = load(k->round[CF_ENCRYPT][r]);
 		UNROLL
 		for (unsigned g = 0; g < GROUPS; g++)
 			chain[g] = enc(chain[g], key);
 	}
-	key = load(k->round[CF_ENCRYPT][nr]);
+	key = load(k->round[CF_ENCRYPT][k->rounds]);
 	UNROLL
 	for (unsigned g = 0; g < GROUPS; g++)
 		plain[g][block] = chain[g] = enclast(chain[g], key);
@@ -93,7 +96,7 @@ INLINE void cbc_step(const struct cf_cpu_key *k, unsigned nr, vec *chain, vec pl
 
 /* A cache line of each lane is four blocks: loaded, transposed so that a vector holds one block of four lanes, and
  * back. */
-INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, unsigned nr, const struct cf_engine_batch *b, size_t first)
+INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, const struct cf_engine_batch *b, size_t first)
 {
 	vec chain[GROUPS], line[GROUPS][4];
 	size_t du = b->du_bytes;
@@ -110,7 +113,7 @@ INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, unsigned nr, const str
 		}
 		UNROLL
 		for (unsigned block = 0; block < 4; block++)
-			cbc_step(k, nr, chain, line, block);
+			cbc_step(k, chain, line, block);
 		UNROLL
 		for (unsigned g = 0; g < GROUPS; g++) {
 			transpose(line[g]);
@@ -125,13 +128,8 @@ TARGET static void cbc_encrypt(const struct cf_cpu_key *k, const struct cf_engin
 {
 	struct cf_engine_batch rest = *b;
 	size_t done = 0;
-	bool wide = b->du_bytes % 64 == 0 && k->rounds != 12;
-	for (; wide && b->n_du - done >= CBC_LANES; done += CBC_LANES) {
-		if (k->rounds == 14)
-			cbc_encrypt_lanes(k, 14, b, done);
-		else
-			cbc_encrypt_lanes(k, 10, b, done);
-	}
+	for (; b->du_bytes % 64 == 0 && b->n_du - done >= CBC_LANES; done += CBC_LANES)
+		cbc_encrypt_lanes(k, b, done);
 	rest.src += done * b->du_bytes;
 	rest.dst += done * b->du_bytes;
 	rest.ivs += done * 16;
@@ -158,11 +156,14 @@ TARGET static void clear(void)
 }
 
 static const struct cf_cpu_isa isa_vaes512 = {
-	.ecb = ecb, .xts = xts, .cbc_decrypt = cbc_decrypt, .cbc_encrypt = cbc_encrypt, .clear = clear};
+	.sub_word = cf_cpu_aesni_sub_word,
+	.inv_mix = cf_cpu_aesni_inv_mix,
+	.ecb = ecb,
+	.xts = xts,
+	.cbc_decrypt = cbc_decrypt,
+	.cbc_encrypt = cbc_encrypt,
+	.clear = clear,
+};
 
 CF_CPU_ENGINE(cpu_vaes512, "cpu-vaes512", "aes by VAES instructions on 512-bit vectors", &isa_vaes512,
 			  cf_cpu_here_vaes512, cf_cpu_here_vaes512);
-
-#else
-typedef int cf_cpu_vaes512_is_empty_here;
-#endif

@@ -3,11 +3,8 @@
  * state. */
 #include "cpu.h"
 
-#if CF_CPU_X86
-
 #include <errno.h>
 #include <string.h>
-#include <wmmintrin.h>
 
 #include "cryptfuse/bytes.h"
 #include "cryptfuse/secret.h"
@@ -27,65 +24,51 @@ struct cf_engine_mode {
 	enum whole_mode mode;
 };
 
-bool cf_cpu_here_aesni(void)
-{
-	return __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
-}
-
-bool cf_cpu_here_vaes256(void)
-{
-	return cf_cpu_here_aesni() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vaes") &&
-		   __builtin_cpu_supports("vpclmulqdq");
-}
-
-bool cf_cpu_here_vaes512(void)
-{
-	return cf_cpu_here_vaes256() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 /* ---- key schedule (FIPS 197, 5.2 and 5.3.5) ---- */
 
-/* SubWord by the instruction that has the S-box inside. */
-__attribute__((target("aes,sse4.1"))) static uint32_t sub_word(uint32_t w)
-{
-	return (uint32_t)_mm_cvtsi128_si32(_mm_aeskeygenassist_si128(_mm_set1_epi32((int)w), 0));
-}
-
-static void store_round(struct cf_cpu_key *k, enum cf_dir dir, unsigned round, const void *key)
+static void store_round(struct cf_cpu_key *k, enum cf_dir dir, unsigned round, const uint8_t *key)
 {
 	for (unsigned i = 0; i < 4; i++)
 		memcpy(k->round[dir][round] + 16 * i, key, 16);
 }
 
-__attribute__((target("aes,sse4.1"))) static void expand(struct cf_cpu_key *k, const uint8_t *key, size_t key_len)
+/* The words of encryption's round keys. */
+static void expand_words(const struct cf_cpu_isa *isa, uint32_t *w, unsigned n, const uint8_t *key, unsigned nk)
 {
-	uint32_t w[4 * CF_CPU_ROUND_KEYS], rcon = 1;
-	unsigned nk = (unsigned)key_len / 4;
-	k->rounds = nk + 6;
-	for (unsigned i = 0; i < 4 * (k->rounds + 1); i++) {
-		uint32_t t = i < nk ? 0 : w[i - 1];
-		if (i < nk) {
-			w[i] = cf_load_le32(key + 4 * i);
-			continue;
-		}
+	uint32_t rcon = 1;
+	for (unsigned i = 0; i < nk; i++)
+		w[i] = cf_load_le32(key + 4 * i);
+	for (unsigned i = nk; i < n; i++) {
+		uint32_t t = w[i - 1];
 		if (i % nk == 0) {
-			t = sub_word(t >> 8 | t << 24) ^ rcon;
+			t = isa->sub_word(t >> 8 | t << 24) ^ rcon;
 			rcon = rcon << 1 ^ (rcon >> 7) * 0x11b;
 		} else if (nk > 6 && i % nk == 4) {
-			t = sub_word(t);
+			t = isa->sub_word(t);
 		}
 		w[i] = w[i - nk] ^ t;
 	}
+}
+
+static void expand(const struct cf_cpu_isa *isa, struct cf_cpu_key *k, const uint8_t *key, size_t key_len)
+{
+	uint32_t w[4 * CF_CPU_ROUND_KEYS];
+	uint8_t enc[16], dec[16];
+	k->rounds = (unsigned)key_len / 4 + 6;
+	expand_words(isa, w, 4 * (k->rounds + 1), key, (unsigned)key_len / 4);
 	for (unsigned r = 0; r <= k->rounds; r++) {
-		__m128i enc = _mm_loadu_si128((const __m128i *)(w + 4 * r));
-		__m128i dec = r == 0 || r == k->rounds ? enc : _mm_aesimc_si128(enc);
-		store_round(k, CF_ENCRYPT, r, &enc);
-		store_round(k, CF_DECRYPT, k->rounds - r, &dec);
-		cf_secret_wipe(&enc, sizeof(enc));
-		cf_secret_wipe(&dec, sizeof(dec));
+		for (unsigned i = 0; i < 4; i++)
+			cf_store_le32(enc + 4 * i, w[4 * r + i]);
+		store_round(k, CF_ENCRYPT, r, enc);
+		if (r == 0 || r == k->rounds)
+			memcpy(dec, enc, 16);
+		else
+			isa->inv_mix(enc, dec);
+		store_round(k, CF_DECRYPT, k->rounds - r, dec);
 	}
 	cf_secret_wipe(w, sizeof(w));
+	cf_secret_wipe(enc, sizeof(enc));
+	cf_secret_wipe(dec, sizeof(dec));
 }
 
 /* What a compiler may have spilled below the caller's frame. */
@@ -122,7 +105,7 @@ int cf_cpu_key_new(const struct cf_cpu_isa *isa, struct cf_engine_key **out, con
 	struct cf_engine_key *k = cf_secret_alloc(sizeof(*k));
 	if (!k)
 		return -ENOMEM;
-	expand(&k->k, key, key_len);
+	expand(isa, &k->k, key, key_len);
 	k->isa = isa;
 	clear(isa);
 	*out = k;
@@ -174,9 +157,9 @@ int cf_cpu_mode_new(const struct cf_cpu_isa *isa, struct cf_engine_mode **out, c
 		return -ENOMEM;
 	m->isa = isa;
 	m->mode = which;
-	expand(&m->data, key, part);
+	expand(isa, &m->data, key, part);
 	if (which == MODE_XTS)
-		expand(&m->tweak, key + part, part);
+		expand(isa, &m->tweak, key + part, part);
 	clear(isa);
 	*out = m;
 	return 0;
@@ -187,17 +170,18 @@ void cf_cpu_mode_free(struct cf_engine_mode **mode)
 	cf_secret_freep(mode);
 }
 
-/* The first tweaks of many data units in one call, then each data unit in one pass. */
+/* The first tweaks of many data units in one call, then all of them in one pass. */
 static void crypt_xts(const struct cf_engine_mode *m, const struct cf_engine_batch *b)
 {
-	uint8_t tweaks[TWEAKS_AT_ONCE * 16];
-	size_t du = b->du_bytes;
-	for (size_t first = 0; first < b->n_du; first += TWEAKS_AT_ONCE) {
-		size_t n = b->n_du - first < TWEAKS_AT_ONCE ? b->n_du - first : TWEAKS_AT_ONCE;
-		m->isa->ecb(&m->tweak, CF_ENCRYPT, b->ivs + 16 * first, tweaks, n);
-		for (size_t i = 0; i < n; i++)
-			m->isa->xts(&m->data, b->dir, b->src + (first + i) * du, b->dst + (first + i) * du, du / 16,
-						tweaks + 16 * i);
+	uint8_t tweaks[(TWEAKS_AT_ONCE + 1) * 16];
+	struct cf_engine_batch part = *b;
+	for (size_t first = 0; first < b->n_du; first += part.n_du) {
+		part.n_du = b->n_du - first < TWEAKS_AT_ONCE ? b->n_du - first : TWEAKS_AT_ONCE;
+		part.src = b->src + first * b->du_bytes;
+		part.dst = b->dst + first * b->du_bytes;
+		m->isa->ecb(&m->tweak, CF_ENCRYPT, b->ivs + 16 * first, tweaks, part.n_du);
+		memset(tweaks + 16 * part.n_du, 0, 16);
+		m->isa->xts(&m->data, &part, tweaks);
 	}
 	cf_secret_wipe(tweaks, 16 * (b->n_du < TWEAKS_AT_ONCE ? b->n_du : TWEAKS_AT_ONCE));
 }
@@ -216,5 +200,3 @@ int cf_cpu_mode_crypt(struct cf_engine_mode *m, unsigned worker, const struct cf
 	clear(m->isa);
 	return 0;
 }
-
-#endif

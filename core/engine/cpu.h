@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* cpu.h - what the engines that drive the CPU's own AES instructions share.
  *
- * One file an instruction set (cpu-aesni.c, cpu-vaes256.c, cpu-vaes512.c); each is an engine of its own, so that any
- * can be named and auto measures them. They have AES only: the block primitive, and xts and cbc as whole modes in one
- * pass over a batch. Constant time by construction: instructions, no tables, no branch on data. Round keys lie in the
- * secret arena; registers and the stack below a call are cleared when it ends. */
+ * One file an instruction set (cpu-aesni.c, cpu-vaes256.c, cpu-vaes512.c, cpu-arm64.c), which ends in its struct
+ * cf_cpu_isa and CF_CPU_ENGINE: each is an engine of its own, so that any can be named and auto measures them. cpu.c,
+ * which knows no instruction, does the rest. They have AES only: the block primitive, and xts and cbc as whole modes in
+ * one pass over a batch. Constant time by construction: instructions, no tables, no branch on data. Round keys lie in
+ * the secret arena; registers and the stack below a call are cleared when it ends. */
 #ifndef CRYPTFUSE_CPU_H
 #define CRYPTFUSE_CPU_H
 
 #include "cryptfuse/engine.h"
 
-#if defined(__x86_64__)
-#define CF_CPU_X86 1
-#else
-#define CF_CPU_X86 0
-#endif
-
 #define CF_CPU_ROUND_KEYS 15u
 
 /* Before a loop over vectors or rounds: only unrolled do they stay in registers. */
 #define UNROLL _Pragma("GCC unroll 16")
+
+/* Of a file's functions; FEATURES is the file's: what it needs of the CPU, as the compiler names it. */
+#define TARGET __attribute__((target(FEATURES)))
+#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
 
 /** One key schedule. Each round key stands four times, so that vectors of 16, 32 and 64 bytes load it from the same
  * place. Read-only after setup: shared by all workers. */
@@ -30,10 +29,13 @@ struct cf_cpu_key {
 
 /** The work of one instruction set. @n blocks of 16 bytes; src and dst do not overlap. */
 struct cf_cpu_isa {
+	/** The S-box on each byte, for the key schedule. */
+	uint32_t (*sub_word)(uint32_t w);
+	/** InvMixColumns, which makes decryption's round key of encryption's. */
+	void (*inv_mix)(const uint8_t key[16], uint8_t out[16]);
 	void (*ecb)(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n);
-	/** One data unit; @tweak is the encrypted IV. */
-	void (*xts)(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-				const uint8_t tweak[16]);
+	/** All data units; @tweaks: their encrypted IVs, and 16 bytes more that may be read. */
+	void (*xts)(const struct cf_cpu_key *k, const struct cf_engine_batch *b, const uint8_t *tweaks);
 	/** One data unit. */
 	void (*cbc_decrypt)(const struct cf_cpu_key *k, const uint8_t *src, uint8_t *dst, size_t n, const uint8_t iv[16]);
 	/** All data units: serial inside each, so across them. */
@@ -97,14 +99,5 @@ int cf_cpu_mode_crypt(struct cf_engine_mode *mode, unsigned worker, const struct
 		.mode_free = cf_cpu_mode_free,                                                                        \
 		.mode_crypt = cf_cpu_mode_crypt,                                                                      \
 	}
-
-/** Which instruction sets this CPU, and the system, offers. */
-bool cf_cpu_here_aesni(void);
-bool cf_cpu_here_vaes256(void);
-bool cf_cpu_here_vaes512(void);
-
-/** What the wider instruction sets leave to the one everybody has: the blocks at the end, and CBC encryption in lanes.
- */
-extern const struct cf_cpu_isa cf_cpu_isa_aesni;
 
 #endif

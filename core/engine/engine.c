@@ -9,15 +9,18 @@
 #include "config.h"
 #include "cryptfuse/err.h"
 
-extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_openssl,
-	cf_engine_gcrypt, cf_engine_afalg, cf_engine_null;
+extern const struct cf_engine cf_engine_cpu_vaes512, cf_engine_cpu_vaes256, cf_engine_cpu_aesni, cf_engine_cpu_arm64,
+	cf_engine_openssl, cf_engine_gcrypt, cf_engine_afalg, cf_engine_null;
 
 /* clang-format off */
 const struct cf_engine *const cf_engines[] = {
-#ifdef __x86_64__
+#ifdef HAVE_CPU_X86
 	&cf_engine_cpu_vaes512,
 	&cf_engine_cpu_vaes256,
 	&cf_engine_cpu_aesni,
+#endif
+#ifdef HAVE_CPU_ARM64
+	&cf_engine_cpu_arm64,
 #endif
 	&cf_engine_openssl,
 #ifdef HAVE_GCRYPT
@@ -32,7 +35,12 @@ const struct cf_engine *const cf_engines[] = {
 /* clang-format on */
 
 /* Those that a build may lack, which is another thing than a name that nobody knows. */
-static const char *const optional_engines[] = {"gcrypt", "afalg"};
+static const struct {
+	const char *name, *why;
+} optional_engines[] = {
+	{"gcrypt", "configure --with-gcrypt"}, {"afalg", "configure --with-afalg"}, {"cpu-vaes512", "x86-64 only"},
+	{"cpu-vaes256", "x86-64 only"},        {"cpu-aesni", "x86-64 only"},        {"cpu-arm64", "arm64 only"},
+};
 
 /* What dm-crypt's users know. Key bytes: minimum, maximum, step. Source: the ciphers' sources in Linux crypto/. */
 #define CIPHER(name_, block, min, max, step)                                                  \
@@ -88,7 +96,7 @@ int cf_engine_find(const char *name, const struct cf_engine **out, struct cf_err
 		snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", cf_engines[i]->name);
 	}
 	for (size_t i = 0; i < CF_ARRAY_LEN(optional_engines); i++)
-		if (!strcmp(optional_engines[i], name))
-			return cf_fail(err, -EINVAL, "this build has no engine '%s' (configure --with-%s)", name, name);
+		if (!strcmp(optional_engines[i].name, name))
+			return cf_fail(err, -EINVAL, "this build has no engine '%s' (%s)", name, optional_engines[i].why);
 	return cf_fail(err, -EINVAL, "unknown engine '%s': this build has auto, %s", name, names);
 }

@@ -4,24 +4,27 @@
  * A plan is complete and plain data: every default filled in, every number checked against the image, the cipher known
  * to open. What can be refused is refused here, before anybody is asked for a passphrase. cf_open_plan runs in the
  * parent in one thread, cf_open_volume in the daemon before its threads. */
+#include "config.h"
+
 #include "plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/header.h"
+#include "cryptfuse/partition.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 #include "cryptfuse/table.h"
 #include "cryptfuse/volume.h"
 
 #define TABLE_TEXT_MAX ((size_t)128 * 1024) /* the longest key takes 32 KiB of it */
-#define WORKERS_MIN 4u                      /* threads that wait, not threads that compute */
 
 const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat)
 {
@@ -186,24 +189,25 @@ static int plan_table(const struct cf_open_opts *opts, struct cf_open_plan *plan
 
 /* ---- both ---- */
 
-static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
+/* Those this process may run on. */
+static unsigned n_cpus(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? (unsigned)n : 1;
+}
+
+int cf_plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
 {
 	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
 		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
 	if (opts->engine)
 		strcpy(plan->engine, opts->engine);
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	plan->n_workers = cpus < (long)WORKERS_MIN      ? WORKERS_MIN
-					  : cpus > (long)CF_WORKERS_MAX ? CF_WORKERS_MAX
-													: (unsigned)cpus;
+	plan->n_workers = opts->threads ? (unsigned)opts->threads : CF_WORKERS_MAX;
+	plan->n_permits = n_cpus();
+	if (plan->n_permits > plan->n_workers)
+		plan->n_permits = plan->n_workers;
 	return cf_cipher_check(&plan->cipher, opts->engine, err);
-}
-
-static int plan_place(struct cf_open_plan *plan, struct cf_place *place, int fd, struct cf_err *err)
-{
-	place->du_bytes = plan->cipher.du_bytes;
-	int rc = cf_backing_size_fd(fd, &place->image_bytes, err);
-	return rc ? rc : cf_place_resolve(place, &plan->data_off, &plan->bytes, err);
 }
 
 static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_open_plan *plan,
@@ -215,63 +219,116 @@ static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *
 		note_idle_options(opts, ui);
 	}
 	if (tail)
-		cf_open_note(ui, "the last %" PRIu64 " bytes of %s are not part of the volume", tail, opts->image);
+		cf_open_note(ui, "the last %" PRIu64 " bytes of %s%s are not part of the volume", tail,
+					 opts->partition ? "the partition in " : "", opts->image);
 }
 
-int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_open_plan *plan, int *out_fd,
-				 uint8_t **table_key, struct cf_err *err)
+static int plan_place(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+					  struct cf_place *place, struct cf_err *err)
 {
-	CF_CLEANUP(cf_close_fd) int fd = -1;
-	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
-	struct cf_place place = {0};
-	struct cf_open_plan p = {.access = opts->access};
-	int rc = opts->table_file ? plan_table(opts, &p, &place, &key, err) : plan_options(opts, &p, &place, err);
+	struct cf_extent where;
+	place->du_bytes = o->plan.cipher.du_bytes;
+	int rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, &o->image, &where, err);
+	place->store = opts->partition ? "partition" : NULL;
+	place->image_bytes = where.bytes;
 	if (!rc)
-		rc = plan_engine(opts, &p, err);
-	if (!rc)
-		rc = cf_backing_open_fd(opts->image, opts->access, opts->lock, &fd, err);
-	if (!rc)
-		rc = plan_place(&p, &place, fd, err);
+		rc = cf_place_resolve(place, &o->plan.data_off, &o->plan.bytes, err);
 	if (rc)
 		return rc;
-	note_plan(opts, ui, &p, place.image_bytes);
-	*plan = p;
-	*out_fd = fd;
-	fd = -1;
-	*table_key = cf_take(key);
+	cf_note_ignored_header(opts, ui, &o->image, &where);
+	note_plan(opts, ui, &o->plan, place->image_bytes);
+	o->plan.data_off += where.off;
 	return 0;
 }
 
-int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, int fd, struct cf_volume **out,
-				   struct cf_err *err)
+static int open_image(const struct cf_open_opts *opts, struct cf_image *image, struct cf_err *err)
+{
+	return opts->open_image ? cf_image_copy(image, opts->open_image, err)
+							: cf_image_open(image, opts->image, opts->access, opts->lock, err);
+}
+
+static int plan_plain(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+					  struct cf_err *err)
+{
+	struct cf_place place = {0};
+	int rc =
+		opts->table_file ? plan_table(opts, &o->plan, &place, &o->key, err) : plan_options(opts, &o->plan, &place, err);
+	if (!rc)
+		rc = cf_plan_engine(opts, &o->plan, err);
+	if (!rc && !o->image.n_parts)
+		rc = open_image(opts, &o->image, err);
+	strcpy(o->plan.type, "plain");
+	return rc ? rc : plan_place(opts, ui, o, &place, err);
+}
+
+static int plan_by_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+						  struct cf_err *err)
+{
+	int rc = open_image(opts, &o->image, err);
+	if (!rc)
+		rc = cf_plan_header(opts, ui, o, err);
+	if (rc == CF_PLAN_PLAIN)
+		return plan_plain(opts, ui, o, err);
+	return rc ? rc : cf_plan_engine(opts, &o->plan, err);
+}
+
+void cf_opening_fini(struct cf_opening *o)
+{
+	cf_image_close(&o->image);
+	cf_secret_freep(&o->key);
+	cf_header_free(&o->header);
+}
+
+int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
+				 struct cf_err *err)
+{
+	CF_CLEANUP(cf_opening_fini)
+	struct cf_opening o = {.plan = {.access = opts->access,
+									.lock = opts->lock,
+									.image_cache = opts->image_cache,
+									.bad_sectors = opts->bad_sectors,
+									.discards = opts->discards,
+									.keyslot = -1}};
+	if (opts->bad_sectors == CF_BAD_ZERO && opts->access == CF_READ_WRITE)
+		return cf_fail(err, -EINVAL,
+					   "--bad-sectors zero needs --readonly: what cannot be read now must not be overwritten");
+	int rc = cf_type_check(opts, err);
+	if (!rc)
+		rc = cf_type_is_plain(opts) ? plan_plain(opts, ui, &o, err) : plan_by_header(opts, ui, &o, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* headers are read at any place: not before they are */
+		rc = cf_image_set_direct(&o.image, opts->image, err);
+	if (rc)
+		return rc;
+	if (o.image.n_parts > 1)
+		cf_open_note(ui, "%s and the %u parts behind it are opened as one image", opts->image, o.image.n_parts - 1);
+	*out = o;
+	o = (struct cf_opening){0};
+	return 0;
+}
+
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+				   struct cf_volume **out, struct cf_err *err)
 {
 	const struct cf_cipher_opts cipher_opts = {
 		.engine = plan->engine[0] ? plan->engine : NULL,
 		.path = CF_PATH_AUTO,
-		.n_workers = plan->n_workers,
+		.n_workers = plan->n_permits,
 	};
 	const struct cf_volume_opts volume_opts = {
 		.data_off = plan->data_off,
 		.bytes = plan->bytes,
 		.access = plan->access,
 		.discards = plan->discards,
+		.bad_sectors = plan->bad_sectors,
 		.n_workers = plan->n_workers,
+		.n_permits = plan->n_permits,
+		.segment = plan->segment,
+		.n_segments = plan->n_segments,
 	};
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;
 	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);
-	if (rc)
-		return rc;
-	/* The backing gets a twin, so that a later failure leaves the caller his descriptor, and the lock with it. */
-	CF_CLEANUP(cf_close_fd) int twin = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (twin < 0)
-		return cf_fail(err, -errno, "cannot take over the image's descriptor: %s", strerror(errno));
-	rc = cf_backing_from_fd(&backing, twin, plan->access, err);
-	if (rc)
-		return rc;
-	twin = -1;
-	rc = cf_volume_new(out, &backing, &cipher, &volume_opts, err);
 	if (!rc)
-		close(fd);
-	return rc;
+		rc = cf_image_backing(image, &backing, err);
+	return rc ? rc : cf_volume_new(out, &backing, &cipher, &volume_opts, err);
 }

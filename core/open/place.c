@@ -12,17 +12,22 @@
 
 #include "cryptfuse/err.h"
 
+static const char *store(const struct cf_place *p)
+{
+	return p->store ? p->store : "image";
+}
+
 static int refuse_tail(const struct cf_place *p, uint64_t remaining, struct cf_err *err)
 {
 	uint64_t fits = cf_units_round_down(remaining * CF_SECTOR_BYTES, p->du_bytes);
 	if (!fits)
 		return cf_fail(err, -EINVAL,
-					   "what the image has after the offset, %" PRIu64 " bytes, is less than --sector-size %u",
+					   "what the %s has after the offset, %" PRIu64 " bytes, is less than --sector-size %u", store(p),
 					   remaining * CF_SECTOR_BYTES, p->du_bytes);
 	return cf_fail(err, -EINVAL,
-				   "what the image has after the offset is not a multiple of --sector-size %u; --device-size %" PRIu64
+				   "what the %s has after the offset is not a multiple of --sector-size %u; --device-size %" PRIu64
 				   " would fit",
-				   p->du_bytes, fits);
+				   store(p), p->du_bytes, fits);
 }
 
 static int refuse_length(const struct cf_place *p, struct cf_err *err)
@@ -38,16 +43,16 @@ int cf_place_resolve(const struct cf_place *p, uint64_t *off, uint64_t *bytes, s
 	uint64_t image = p->image_bytes / CF_SECTOR_BYTES, du_sectors = p->du_bytes / CF_SECTOR_BYTES;
 	if (p->data_sector >= image)
 		return cf_fail(err, -EINVAL,
-					   "the offset of %" PRIu64 " sectors is beyond the image, which has %" PRIu64 " sectors",
-					   p->data_sector, image);
+					   "the offset of %" PRIu64 " sectors is beyond the %s, which has %" PRIu64 " sectors",
+					   p->data_sector, store(p), image);
 	uint64_t remaining = image - p->data_sector, sectors = p->sectors ? p->sectors : remaining;
 	if (sectors % du_sectors)
 		return p->sectors ? refuse_length(p, err) : refuse_tail(p, remaining, err);
 	if (sectors > remaining)
 		return cf_fail(err, -EINVAL,
-					   "the size of %" PRIu64 " sectors is beyond the image, which has %" PRIu64
+					   "the size of %" PRIu64 " sectors is beyond the %s, which has %" PRIu64
 					   " sectors after the offset",
-					   sectors, remaining);
+					   sectors, store(p), remaining);
 	*off = p->data_sector * CF_SECTOR_BYTES;
 	*bytes = sectors * CF_SECTOR_BYTES;
 	return 0;

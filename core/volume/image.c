@@ -6,7 +6,7 @@
  * takes no lock, so those are looked up in sysfs. No state; any thread. */
 #include "config.h"
 
-#include "cryptfuse/backing.h"
+#include "cryptfuse/image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "parts.h"
 
 static const char *kind_name(mode_t mode)
 {
@@ -192,4 +193,104 @@ int cf_backing_open_fd(const char *path, enum cf_access access, enum cf_lock loc
 	*out_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+/* Counted from the first; only files are put together, since their bytes have no block of their own to keep to. */
+static int open_part(struct cf_image *image, const char *path, enum cf_lock lock, struct cf_err *err)
+{
+	struct stat st;
+	int rc = cf_backing_open_fd(path, image->access, lock, &image->fd[image->n_parts], err);
+	if (rc)
+		return rc;
+	int fd = image->fd[image->n_parts++];
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return cf_fail(err, -ENODEV, "%s is not a file: the parts of a split image must be", path);
+	return 0;
+}
+
+static int open_parts(struct cf_image *image, struct cf_parts *parts, enum cf_lock lock, struct cf_err *err)
+{
+	int rc = 0;
+	for (unsigned i = 0; i < parts->n && rc == 0; i++)
+		rc = open_part(image, cf_parts_name(parts, i), lock, err);
+	return rc;
+}
+
+int cf_image_open(struct cf_image *image, const char *path, enum cf_access access, enum cf_lock lock,
+				  struct cf_err *err)
+{
+	struct cf_parts parts;
+	*image = (struct cf_image){.access = access};
+	int rc = cf_parts_find(path, &parts, err);
+	if (rc)
+		return rc;
+	if (parts.n == 1) {
+		rc = cf_backing_open_fd(path, access, lock, &image->fd[0], err);
+		image->n_parts = rc == 0;
+		return rc;
+	}
+	rc = open_parts(image, &parts, lock, err);
+	if (rc)
+		cf_image_close(image);
+	return rc;
+}
+
+/* The parts of a split image share blocks in no way that the range lock could know. */
+int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err)
+{
+	if (image->n_parts > 1)
+		return cf_fail(err, -EINVAL, "--direct: %s is a split image, and only whole ones go past the page cache", path);
+	int rc = cf_backing_set_direct(image->fd[0], path, err);
+	if (!rc)
+		image->cache = CF_IMAGE_DIRECT;
+	return rc;
+}
+
+int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf_err *err)
+{
+	CF_CLEANUP(cf_image_close) struct cf_image copy = {.access = from->access, .cache = from->cache};
+	for (unsigned i = 0; i < from->n_parts; i++) {
+		const int fd = fcntl(from->fd[i], F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
+		copy.fd[copy.n_parts++] = fd;
+	}
+	*image = copy;
+	copy.n_parts = 0;
+	return 0;
+}
+
+void cf_image_close(struct cf_image *image)
+{
+	while (image->n_parts)
+		cf_close_fd(&image->fd[--image->n_parts]);
+}
+
+/* One part as a backing, on a copy of its descriptor. */
+static int part_backing(const struct cf_image *image, unsigned i, struct cf_backing **out, struct cf_err *err)
+{
+	CF_CLEANUP(cf_close_fd) int fd = fcntl(image->fd[i], F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
+	int rc = image->cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(out, fd, image->access, err)
+											 : cf_backing_from_fd(out, fd, image->access, err);
+	if (!rc)
+		fd = -1;
+	return rc;
+}
+
+int cf_image_backing(const struct cf_image *image, struct cf_backing **out, struct cf_err *err)
+{
+	struct cf_backing *part[CF_IMAGE_PARTS_MAX] = {0};
+	unsigned n = 0;
+	int rc = 0;
+	for (; !rc && n < image->n_parts; n++)
+		rc = part_backing(image, n, &part[n], err);
+	if (!rc && n == 1)
+		*out = cf_take(part[0]);
+	else if (!rc)
+		rc = cf_backing_join(out, part, n, err);
+	for (unsigned i = 0; rc && i < n; i++)
+		cf_backing_free(&part[i]);
+	return rc;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* volume.c - a volume's life: geometry, workers, locks, counters, sync.
+/* volume.c - a volume's life: geometry, workers, locks, counters.
  *
- * All memory the data path needs is allocated here, once. A worker belongs to one thread from enter to leave; the
- * mutexes are leaves and guard only the pool's list and the order of syncs. */
+ * All memory the data path needs is allocated here, once. A worker belongs to one thread from enter to leave. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,13 +18,14 @@ static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const s
 	if (!o->bytes || o->bytes % du_bytes)
 		return cf_fail(err, -EINVAL, "a volume of %llu bytes is not a multiple of the encryption sector, %u bytes",
 					   (unsigned long long)o->bytes, du_bytes);
-	if (b->bytes > INT64_MAX || o->data_off > b->bytes || o->bytes > b->bytes - o->data_off)
-		return cf_fail(err, -EINVAL, "a volume of %llu bytes at byte %llu does not lie in an image of %llu bytes",
-					   (unsigned long long)o->bytes, (unsigned long long)o->data_off, (unsigned long long)b->bytes);
 	if (o->access == CF_READ_WRITE && b->access != CF_READ_WRITE)
 		return cf_fail(err, -EINVAL, "the image was opened read-only");
+	if (o->access == CF_READ_WRITE && o->bad_sectors == CF_BAD_ZERO)
+		return cf_fail(err, -EINVAL, "zeros for what cannot be read would be written back: only for reading");
 	if (!o->n_workers || o->n_workers > CF_WORKERS_MAX)
 		return cf_fail(err, -EINVAL, "%u workers; 1 to %u will do", o->n_workers, CF_WORKERS_MAX);
+	if (o->n_permits > o->n_workers)
+		return cf_fail(err, -EINVAL, "%u compute permits for %u workers", o->n_permits, o->n_workers);
 	return 0;
 }
 
@@ -61,12 +61,9 @@ static void worker_fini(struct cf_worker *w, uint32_t du_bytes)
 
 static int workers_init(struct cf_volume *v)
 {
-	for (unsigned i = 0; i < v->n_workers; i++) {
+	for (unsigned i = 0; i < v->n_workers; i++)
 		if (worker_init(v, &v->workers[i], i) != 0)
 			return -ENOMEM;
-		v->workers[i].next_free = v->pool_free;
-		v->pool_free = &v->workers[i];
-	}
 	return 0;
 }
 
@@ -80,18 +77,22 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
 	CF_CLEANUP(cf_volume_free) struct cf_volume *v = calloc(1, sizeof(*v));
 	if (!v)
 		return cf_fail(err, -ENOMEM, "out of memory");
-	v->data_off = opts->data_off;
 	v->bytes = opts->bytes;
 	v->access = opts->access;
 	v->discards = opts->discards;
 	v->du_bytes = du_bytes;
 	v->du_shift = cf_units_log2(du_bytes);
-	v->chunk_bytes = du_bytes * CF_CHUNK_DU > CF_CHUNK_MIN ? du_bytes * CF_CHUNK_DU : CF_CHUNK_MIN;
 	v->n_workers = opts->n_workers;
+	v->n_permits = opts->n_permits ? opts->n_permits : opts->n_workers;
+	v->chunk_bytes = du_bytes * CF_CHUNK_DU > CF_CHUNK_MIN ? du_bytes * CF_CHUNK_DU : CF_CHUNK_MIN;
 	cf_rangelock_init(&v->ranges);
-	pthread_mutex_init(&v->pool_mutex, NULL);
-	pthread_cond_init(&v->pool_wake, NULL);
-	pthread_mutex_init(&v->sync_mutex, NULL);
+	cf_slots_init(&v->pool, v->n_workers);
+	cf_slots_init(&v->permits, v->n_permits);
+	cf_volume_sync_init(v);
+	cf_bad_init(&v->bad, opts->bad_sectors);
+	rc = cf_volume_set_segments(v, *b, opts, err);
+	if (rc)
+		return rc;
 	v->zeros = calloc(1, v->chunk_bytes);
 	if (!v->zeros || workers_init(v) != 0)
 		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
@@ -112,9 +113,10 @@ void cf_volume_free(struct cf_volume **v)
 		worker_fini(&old->workers[i], old->du_bytes);
 	free(old->zeros);
 	cf_rangelock_fini(&old->ranges);
-	pthread_mutex_destroy(&old->pool_mutex);
-	pthread_cond_destroy(&old->pool_wake);
-	pthread_mutex_destroy(&old->sync_mutex);
+	cf_slots_fini(&old->pool);
+	cf_slots_fini(&old->permits);
+	cf_volume_sync_fini(old);
+	cf_bad_fini(&old->bad);
 	free(old);
 	*v = NULL;
 }
@@ -162,22 +164,12 @@ void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out)
 
 struct cf_worker *cf_volume_enter(struct cf_volume *v)
 {
-	pthread_mutex_lock(&v->pool_mutex);
-	while (!v->pool_free)
-		pthread_cond_wait(&v->pool_wake, &v->pool_mutex);
-	struct cf_worker *w = v->pool_free;
-	v->pool_free = w->next_free;
-	pthread_mutex_unlock(&v->pool_mutex);
-	return w;
+	return &v->workers[cf_slots_take(&v->pool)];
 }
 
 void cf_volume_leave(struct cf_volume *v, struct cf_worker *w)
 {
-	pthread_mutex_lock(&v->pool_mutex);
-	w->next_free = v->pool_free;
-	v->pool_free = w;
-	pthread_cond_signal(&v->pool_wake);
-	pthread_mutex_unlock(&v->pool_mutex);
+	cf_slots_give(&v->pool, w->index);
 }
 
 /* To data units in the volume's coordinates first: with a data offset that is no multiple of the DU, the two ends of
@@ -185,8 +177,9 @@ void cf_volume_leave(struct cf_volume *v, struct cf_worker *w)
 void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint64_t len, enum cf_range_mode mode)
 {
 	assert(len && cf_volume_clamp(v, off, len) == len);
-	uint64_t from = v->data_off + cf_units_round_down(off, v->du_bytes);
-	uint64_t end = v->data_off + cf_units_round_up(off + len, v->du_bytes);
+	assert(cf_volume_piece(v, off, len) == len);
+	uint64_t from = cf_volume_at(v, cf_units_round_down(off, v->du_bytes));
+	uint64_t end = cf_volume_at(v, cf_units_round_down(off + len - 1, v->du_bytes)) + v->du_bytes;
 	from = cf_units_round_down(from, v->backing->granule);
 	end = cf_units_round_up(end, v->backing->granule);
 	cf_rangelock_acquire(&v->ranges, r, from, end - from, mode);
@@ -197,19 +190,14 @@ void cf_volume_unlock(struct cf_volume *v, struct cf_range *r)
 	cf_rangelock_release(&v->ranges, r);
 }
 
-/* One at a time: the kernel tells of a lost write once, to one of the callers that wait at the same time, and the
- * others must hear of it too (HAZARDS 15). */
-int cf_volume_sync(struct cf_volume *v)
+static int allocate(struct cf_volume *v, uint64_t off, uint64_t len)
 {
-	if (v->access == CF_READ_ONLY)
-		return 0;
-	pthread_mutex_lock(&v->sync_mutex);
-	if (!v->sync_error) {
-		v->sync_error = v->backing->ops->sync(v->backing);
-		cf_volume_count(v, v->sync_error ? CF_COUNT_SYNC_ERRORS : CF_COUNT_SYNCS, 1);
+	int rc = 0;
+	for (uint64_t take; len && !rc; off += take, len -= take) {
+		take = cf_volume_piece(v, off, len);
+		if (cf_volume_segment(v, off)->kind == CF_SEGMENT_CRYPT)
+			rc = v->backing->ops->allocate(v->backing, cf_volume_at(v, off), take);
 	}
-	int rc = v->sync_error;
-	pthread_mutex_unlock(&v->sync_mutex);
 	return rc;
 }
 
@@ -223,5 +211,8 @@ int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
 		return 0;
 	if (!v->backing->ops->allocate)
 		return -EOPNOTSUPP;
-	return v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	cf_volume_long_begin(v);
+	int rc = allocate(v, off, len);
+	cf_volume_long_end(v);
+	return rc;
 }

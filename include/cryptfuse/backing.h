@@ -46,6 +46,9 @@ struct cf_backing {
 	uint32_t discard_granule; /* bytes, a power of two: punch only aligned ranges */
 };
 
+/** Whether the image's ciphertext goes through the kernel's page cache, or past it (--direct). */
+enum cf_image_cache { CF_IMAGE_CACHED, CF_IMAGE_DIRECT };
+
 enum cf_lock { CF_LOCK, CF_LOCK_NONE /* --shared */ };
 
 /** cf_backing_open_fd - open and lock an image, in the parent of the daemon
@@ -60,6 +63,21 @@ int cf_backing_open_fd(const char *path, enum cf_access access, enum cf_lock loc
 /** cf_backing_from_fd - make a backing of an open descriptor (in the daemon, after it was handed over)
  * @fd: taken on success. Returns 0 and *out; -ENODEV; -EIO its size cannot be told. */
 int cf_backing_from_fd(struct cf_backing **out, int fd, enum cf_access access, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_set_direct - from now on this description goes past the page cache (O_DIRECT), also in other processes
+ * @path: for the message. 0; -EINVAL the file system cannot do that; -EIO; -ENOMEM. */
+int cf_backing_set_direct(int fd, const char *path, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_from_direct_fd - cf_backing_from_fd for a descriptor that cf_backing_set_direct was called on
+ * Ranges of any alignment; its granule is the block that the store demands. Needs /proc if the image ends inside a
+ * block. Also returns -ENOMEM, and what open says. */
+int cf_backing_from_direct_fd(struct cf_backing **out, int fd, enum cf_access access, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_backing_join - several files, one after the other, as one store
+ * @parts: @n at least 1, each with a granule of 1 and of the same access; taken on success. 0 and *out, owned; -ENOMEM.
+ */
+int cf_backing_join(struct cf_backing **out, struct cf_backing *const *parts, unsigned n,
+					struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_backing_size_fd - size in bytes of a file or block device. */
 int cf_backing_size_fd(int fd, uint64_t *out_bytes, struct cf_err *err) CF_MUST_CHECK;

@@ -23,6 +23,9 @@ enum cf_dir { CF_ENCRYPT, CF_DECRYPT };
 /** How a volume or its backing may be used. */
 enum cf_access { CF_READ_ONLY, CF_READ_WRITE };
 
+/** What a range of the image that cannot be read is: an error, or zeros and a line on a list (--bad-sectors). */
+enum cf_bad_sectors { CF_BAD_EIO, CF_BAD_ZERO };
+
 /** Whether a discarded range is given back to the backing (--allow-discards). */
 enum cf_discards { CF_DISCARDS_REFUSED, CF_DISCARDS_ALLOWED };
 

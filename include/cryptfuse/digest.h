@@ -27,4 +27,20 @@ int cf_digest_bytes(enum cf_digest_names names, const char *name) CF_MUST_CHECK;
 int cf_digest(enum cf_digest_names names, const char *name, const void *a, size_t a_len, const void *b, size_t b_len,
 			  uint8_t *out) CF_MUST_CHECK;
 
+/** A digest in the making, fed piece by piece by one thread at a time. */
+struct cf_digest_run;
+
+/** cf_digest_start - 0 and *out, owned; -ENOENT; -ENOMEM. */
+int cf_digest_start(struct cf_digest_run **out, enum cf_digest_names names, const char *name) CF_MUST_CHECK;
+
+/** cf_digest_feed - 0; -EIO libcrypto failed. */
+int cf_digest_feed(struct cf_digest_run *run, const void *data, size_t len) CF_MUST_CHECK;
+
+/** cf_digest_end - the digest of all that was fed; nothing may be fed afterwards
+ * Returns its length in bytes; -EIO. */
+int cf_digest_end(struct cf_digest_run *run, uint8_t out[static CF_DIGEST_MAX]) CF_MUST_CHECK;
+
+/** cf_digest_free - takes NULL, leaves NULL. */
+void cf_digest_free(struct cf_digest_run **run);
+
 #endif

@@ -11,6 +11,8 @@
 
 #include "cryptfuse/backing.h"
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/segment.h"
+#include "cryptfuse/lane.h"
 
 struct cf_volume;
 
@@ -22,7 +24,11 @@ struct cf_volume_opts {
 	uint64_t bytes;    /* length of the volume, a multiple of the DU, above 0 */
 	enum cf_access access;
 	enum cf_discards discards;
-	unsigned n_workers; /* as the cipher was made for */
+	enum cf_bad_sectors bad_sectors; /* CF_BAD_ZERO needs CF_READ_ONLY (HAZARDS 29) */
+	unsigned n_workers;              /* 1 to CF_WORKERS_MAX: requests that may wait for the backing at once */
+	unsigned n_permits; /* 1 to n_workers: how many of them may compute at once, as the cipher was made for; 0: all */
+	const struct cf_segment *segment; /* @n_segments, borrowed: they say where the volume lies, @data_off does not */
+	unsigned n_segments;              /* 0: one piece; no discards with more */
 };
 
 /** Counters since open, for the status. */
@@ -34,8 +40,7 @@ struct cf_volume_stats {
 	uint64_t undo_failures; /* a failed write whose old ciphertext could not be put back: that data unit is damaged */
 };
 
-/** A worker: what one thread needs while it reads or writes: buffers and an index into the cipher's contexts. Reserved
- * at open. */
+/** A worker: the buffers that one thread needs while it reads or writes. Reserved at open, touched when first used. */
 struct cf_worker {
 	unsigned index;
 	uint8_t *io; /* CF_IO_MAX bytes, for the caller's own use: a FUSE read is decrypted into it and sent from it */
@@ -43,12 +48,12 @@ struct cf_worker {
 	uint8_t *crypt; /* ciphertext on its way to or from the backing */
 	uint8_t *edge;  /* one data unit of plaintext that is read or written in part */
 	uint8_t *old;   /* its old ciphertext, until the write has succeeded */
-	struct cf_worker *next_free;
+	unsigned n_transfers;
 };
 
 /** cf_volume_new - put a volume together
- * @b, @c: taken (left NULL) on success, untouched on failure. Returns 0; -EINVAL the range does not lie in the backing,
- * or is no multiple of the DU; -ENOMEM. */
+ * @b, @c: taken (left NULL) on success, untouched on failure. Returns 0; -EINVAL the range or a segment does not lie in
+ * the backing, or is no multiple of the DU; -ENOMEM. */
 int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_cipher **c,
 				  const struct cf_volume_opts *opts, struct cf_err *err) CF_MUST_CHECK;
 
@@ -62,30 +67,66 @@ enum cf_access cf_volume_access(const struct cf_volume *v);
 const struct cf_cipher *cf_volume_cipher(const struct cf_volume *v);
 void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out);
 
-/** cf_volume_enter, cf_volume_leave - borrow a worker for one request; waits while all are out. Any thread; never
- * fails. */
+/** A range of the volume whose ciphertext could not be read: whole data units. */
+struct cf_bad_range {
+	uint64_t off, bytes;
+	uint64_t image_off; /* where in the image */
+};
+
+#define CF_BAD_MAX 4096u /* ranges that are remembered */
+
+struct cf_bad_total {
+	uint64_t bytes;
+	unsigned ranges;
+	bool complete; /* false: there were more than can be remembered */
+};
+
+/** cf_volume_bad - what read as zeros so far under CF_BAD_ZERO: disjoint, ascending, adjoining ranges are one
+ * @out: room for @max. Returns how many were filled in. Any thread. */
+unsigned cf_volume_bad(struct cf_volume *v, struct cf_bad_range *out, unsigned max, struct cf_bad_total *total);
+
+/** cf_volume_enter, cf_volume_leave - borrow a worker for one request: the free one with the lowest index, so that few
+ * threads keep to few buffers; waits while all are out. Any thread; never fails. */
 struct cf_worker *cf_volume_enter(struct cf_volume *v);
 void cf_volume_leave(struct cf_volume *v, struct cf_worker *w);
+
+/** cf_volume_waiting - how many requests wait for the backing rather than compute, as far as can be told: those in a
+ * sync or discard, or CF_WORKERS_MAX while the backing makes its callers sleep. For whoever decides how many threads to
+ * have. Any thread. */
+unsigned cf_volume_waiting(struct cf_volume *v);
 
 /** cf_volume_read - decrypt a byte range of the volume
  * @w: from cf_volume_enter      @off: bytes, any alignment, any value
  * @buf: out, @len bytes (may be w->io)   @len: bytes, at most CF_IO_MAX
  * Shape: touches ceil((off % DU + len) / DU) data units; short only at the end of the volume; 0 at or past it.
- * Threads: any number at once; waits for writes to the same data units.
- * Returns: bytes read; -EIO the backing or the engine failed. On error @buf is undefined.
- * Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
+ * Threads: any number at once; waits for writes to the same data units. Segments are read one after the other.
+ * Returns: bytes read; -EIO the backing or the engine failed (under CF_BAD_ZERO a failing backing gives zeros). On
+ * error @buf is undefined. Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
 ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off) CF_MUST_CHECK;
 
 /** cf_volume_write - encrypt a byte range into the volume
- * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written.
- * Returns: bytes written: short at the end of the volume, or where the backing failed after whole data units; -ENOSPC
- * starts at or past the end; -EROFS; -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on
- * error (HAZARDS 14); if that could not be kept: -EIO, however much was written, and undo_failures. */
+ * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written. A segment
+ * of zeros takes zeros, which change nothing, and gives -EIO for anything else. Returns: bytes written: short at the
+ * end of the volume, or where the backing failed after whole data units; -ENOSPC starts at or past the end; -EROFS;
+ * -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on error (HAZARDS 14); if that could
+ * not be kept: -EIO, however much was written, and undo_failures. */
 ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len,
 						uint64_t off) CF_MUST_CHECK;
 
-/** cf_volume_sync - make all completed writes durable. Once it has failed it fails until the volume is opened anew
- * (HAZARDS 15). Callers wait for one another. 0 or -EIO, -ENOSPC …. */
+/** A sync that was asked for; memory of the caller until it is answered. */
+struct cf_sync {
+	struct cf_lane_job job; /* the volume's own */
+	/** Called once, from this thread or from another one that syncs, with what cf_volume_sync returns. May free @s. */
+	void (*done)(struct cf_sync *s, int rc);
+};
+
+/** cf_volume_sync_start - make all writes that have completed durable, without holding more than one thread
+ * While a sync of the backing runs, those who come leave their @s and go; together they are answered by the next one,
+ * which begins after they came. The thread that syncs goes on until nobody waits. Any thread. Errors are sticky: once a
+ * sync has failed all fail until the volume is opened anew (HAZARDS 15), each caller is told. */
+void cf_volume_sync_start(struct cf_volume *v, struct cf_sync *s);
+
+/** cf_volume_sync - the same, and wait for the answer. 0 or -EIO, -ENOSPC …. */
 int cf_volume_sync(struct cf_volume *v) CF_MUST_CHECK;
 
 /** cf_volume_zero - write encrypted zeros (FALLOC_FL_ZERO_RANGE). Past the end: -ENOSPC and nothing changed. */

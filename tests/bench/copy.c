@@ -37,6 +37,8 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 	conn->max_write = REQUEST_MAX;
 	conn->max_read = REQUEST_MAX; /* as the mount option says: libfuse wants both */
 	conn->max_readahead = REQUEST_MAX;
+	conn->max_background = 64; /* as cryptfuse has it; the kernel's own 12 would hold back a depth of 16 */
+	conn->congestion_threshold = 48;
 	conn->want |= conn->capable & FUSE_CAP_ASYNC_DIO;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -35,7 +36,8 @@ static void teardown(void)
 
 static struct cf_open_plan make_plan(uint32_t key_bytes)
 {
-	struct cf_open_plan p = {.data_off = UINT64_C(1) << 40, .bytes = 4096, .n_workers = 4, .access = CF_READ_WRITE};
+	struct cf_open_plan p = {
+		.data_off = UINT64_C(1) << 40, .bytes = 4096, .n_workers = 4, .n_permits = 2, .access = CF_READ_WRITE};
 	strcpy(p.cipher.cipher, "aes");
 	strcpy(p.cipher.mode, "xts");
 	strcpy(p.cipher.iv, "plain64");
@@ -45,28 +47,80 @@ static struct cf_open_plan make_plan(uint32_t key_bytes)
 }
 
 static const uint32_t key_sizes[] = {0, 1, 32, 64, CF_KEY_MAX};
+static const unsigned part_counts[] = {1, 2, 3, 20, CF_IMAGE_PARTS_MAX};
+
+/* Parts that can be told apart. */
+static struct cf_image make_image(unsigned n_parts)
+{
+	struct cf_image m = {.access = CF_READ_WRITE, .n_parts = n_parts};
+	for (unsigned i = 0; i < n_parts; i++)
+		ck_assert_int_ge(m.fd[i] = memfd_create("part", MFD_CLOEXEC), 0);
+	return m;
+}
 
 START_TEST(order__arrives_whole_with_key_and_descriptor)
 {
 	uint8_t key[CF_KEY_MAX], *got = NULL;
 	struct cf_open_plan sent = make_plan(key_sizes[_i]), plan;
+	struct cf_image sent_image = make_image(part_counts[_i]), came = {0};
 	struct stat a, b;
-	int fd = -1;
 	for (size_t i = 0; i < sizeof(key); i++)
 		key[i] = (uint8_t)(i * 7 + (i >> 8));
-	ck_assert_int_eq(cf_ipc_send_order(pair[0], &sent, key_sizes[_i] ? key : NULL, image), 0);
-	ck_assert_int_eq(cf_ipc_recv_order(pair[1], &plan, &got, &fd), 0);
+	ck_assert_int_eq(cf_ipc_send_order(pair[0], &sent, key_sizes[_i] ? key : NULL, &sent_image), 0);
+	ck_assert_int_eq(cf_ipc_recv_order(pair[1], &plan, &got, &came), 0);
 	ck_assert_mem_eq(&plan, &sent, sizeof(plan));
 	if (key_sizes[_i])
 		ck_assert_mem_eq(got, key, key_sizes[_i]);
 	ck_assert_int_eq(got != NULL, key_sizes[_i] > 0);
 	ck_assert_int_eq(got && !cf_secret_contains(got), 0);
-	ck_assert_int_ne(fd, image);
-	ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	ck_assert_int_eq(fstat(fd, &a) | fstat(image, &b), 0);
-	ck_assert_uint_eq(a.st_rdev, b.st_rdev);
+	ck_assert_uint_eq(came.n_parts, part_counts[_i]);
+	ck_assert_int_eq(came.access, sent.access);
+	for (unsigned i = 0; i < came.n_parts; i++) {
+		ck_assert_int_ne(came.fd[i], sent_image.fd[i]);
+		ck_assert_int_eq(fcntl(came.fd[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+		ck_assert_int_eq(fstat(came.fd[i], &a) | fstat(sent_image.fd[i], &b), 0);
+		ck_assert_uint_eq(a.st_ino, b.st_ino);
+	}
 	cf_secret_free(got);
-	close(fd);
+	cf_image_close(&came);
+	cf_image_close(&sent_image);
+}
+END_TEST
+
+static const unsigned list_lengths[] = {0, 1, 2, CF_SERVE_PARTS_MAX};
+
+START_TEST(parts__arrive_whole)
+{
+	struct cf_serve_part sent[CF_SERVE_PARTS_MAX], got[CF_SERVE_PARTS_MAX];
+	const unsigned n = list_lengths[_i];
+	for (unsigned i = 0; i < n; i++)
+		sent[i] = (struct cf_serve_part){.number = i + 1, .off = UINT64_MAX - i, .bytes = i};
+	ck_assert_int_eq(cf_ipc_send_parts(pair[0], sent, n), 0);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), (int)n);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_uint_eq(got[i].number, sent[i].number);
+		ck_assert_uint_eq(got[i].off, sent[i].off);
+		ck_assert_uint_eq(got[i].bytes, sent[i].bytes);
+	}
+}
+END_TEST
+
+START_TEST(parts__are_not_waited_for)
+{
+	struct cf_serve_part got[CF_SERVE_PARTS_MAX];
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EAGAIN);
+	cf_close_fd(&pair[0]);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EPIPE);
+}
+END_TEST
+
+START_TEST(parts__nonsense_is_refused)
+{
+	struct cf_serve_part many[CF_SERVE_PARTS_MAX + 1] = {{.number = 1}}, got[CF_SERVE_PARTS_MAX];
+	const size_t len = _i == 0 ? sizeof(many) : sizeof(many[0]) + (size_t)_i;
+	ck_assert_int_eq(send(pair[0], many, len, 0), (ssize_t)len);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EPROTO);
+	ck_assert_int_eq(cf_ipc_send_parts(pair[0], many, CF_SERVE_PARTS_MAX + 1), -E2BIG);
 }
 END_TEST
 
@@ -74,11 +128,11 @@ static int recv_fails(void)
 {
 	struct cf_open_plan plan;
 	uint8_t *key = NULL;
-	int fd = -1;
-	int r = cf_ipc_recv_order(pair[1], &plan, &key, &fd);
+	struct cf_image came = {0};
+	int r = cf_ipc_recv_order(pair[1], &plan, &key, &came);
 	ck_assert_int_lt(r, 0);
 	ck_assert_ptr_null(key);
-	ck_assert_int_eq(fd, -1);
+	ck_assert_uint_eq(came.n_parts, 0);
 	return r;
 }
 
@@ -91,14 +145,16 @@ static int next_fd(void)
 	return fd;
 }
 
-/* A message with @n descriptors (0 to 2), as a broken sender would make it. */
+/* A message with @n descriptors, as a broken sender would make it. */
 static void send_raw(const void *data, size_t len, unsigned n)
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE((CF_IMAGE_PARTS_MAX + 1) * sizeof(int))];
 	} control = {0};
-	int fds[2] = {image, image};
+	int fds[CF_IMAGE_PARTS_MAX + 1];
+	for (unsigned i = 0; i < n; i++)
+		fds[i] = image;
 	struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	if (n) {
@@ -145,7 +201,7 @@ START_TEST(order__with_a_key_of_another_size_is_refused)
 }
 END_TEST
 
-static const unsigned wrong_fd_counts[] = {0, 2};
+static const unsigned wrong_fd_counts[] = {0, CF_IMAGE_PARTS_MAX + 1};
 
 START_TEST(order__with_another_number_of_descriptors_is_refused)
 {
@@ -167,7 +223,7 @@ START_TEST(order__of_another_size_is_refused)
 }
 END_TEST
 
-enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, N_INSANE };
+enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, NO_PERMIT, MANY_PERMITS, N_INSANE };
 
 START_TEST(order__with_impossible_numbers_is_refused)
 {
@@ -181,6 +237,10 @@ START_TEST(order__with_impossible_numbers_is_refused)
 		plan.n_workers = 0;
 	if (_i == MANY_WORKERS)
 		plan.n_workers = CF_WORKERS_MAX + 1;
+	if (_i == NO_PERMIT)
+		plan.n_permits = 0;
+	if (_i == MANY_PERMITS)
+		plan.n_permits = plan.n_workers + 1;
 	send_raw(&plan, sizeof(plan), 1);
 	ck_assert_int_eq(recv_fails(), -EPROTO);
 	ck_assert_int_eq(next_fd(), before);
@@ -190,8 +250,9 @@ END_TEST
 START_TEST(order__daemon_gone)
 {
 	struct cf_open_plan plan = make_plan(0);
+	CF_CLEANUP(cf_image_close) struct cf_image one = make_image(1);
 	cf_close_fd(&pair[1]);
-	ck_assert_int_eq(cf_ipc_send_order(pair[0], &plan, NULL, image), -EPIPE);
+	ck_assert_int_eq(cf_ipc_send_order(pair[0], &plan, NULL, &one), -EPIPE);
 }
 END_TEST
 
@@ -273,6 +334,9 @@ int main(void)
 	Suite *s = suite_create("ipc");
 	TCase *t = tcase_create("ipc");
 	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, parts__arrive_whole, 0, CF_ARRAY_LEN(list_lengths));
+	tcase_add_test(t, parts__are_not_waited_for);
+	tcase_add_loop_test(t, parts__nonsense_is_refused, 0, 3);
 	tcase_add_loop_test(t, order__arrives_whole_with_key_and_descriptor, 0, (int)CF_ARRAY_LEN(key_sizes));
 	tcase_add_test(t, order__parent_gone_before_it);
 	tcase_add_test(t, order__parent_gone_before_the_key);

@@ -109,11 +109,11 @@ static void set_source(struct cf_open_opts *o, const char *source, const char *i
 /* The plan and key as the table that dmsetup shows. */
 static void write_table(const struct outcome *o, char *out, size_t size)
 {
-	const struct cf_cipher_spec *c = &o->plan.cipher;
+	const struct cf_cipher_spec *c = &o->opening.plan.cipher;
 	char key[2 * 64 + 1] = "", options[128] = "";
 	for (size_t i = 0; i < c->key_bytes; i++)
-		sprintf(key + 2 * i, "%02x", o->key[i]);
-	bool discards = o->plan.discards == CF_DISCARDS_ALLOWED, large = c->iv_numbering == CF_IV_LARGE_SECTORS;
+		sprintf(key + 2 * i, "%02x", o->opening.key[i]);
+	bool discards = o->opening.plan.discards == CF_DISCARDS_ALLOWED, large = c->iv_numbering == CF_IV_LARGE_SECTORS;
 	int count = discards + large + (c->du_bytes != 512), len = count ? sprintf(options, "%d", count) : 0;
 	if (discards)
 		len += sprintf(options + len, " allow_discards");
@@ -121,9 +121,9 @@ static void write_table(const struct outcome *o, char *out, size_t size)
 		len += sprintf(options + len, " sector_size:%u", c->du_bytes);
 	if (large)
 		sprintf(options + len, " iv_large_sectors");
-	snprintf(out, size, "%llu %s-%s-%s%s %s %llu %llu %s", (unsigned long long)o->plan.bytes / 512, c->cipher, c->mode,
-			 c->essiv_hash[0] ? "essiv:" : c->iv, c->essiv_hash, key, (unsigned long long)c->iv_offset,
-			 (unsigned long long)o->plan.data_off / 512, options);
+	snprintf(out, size, "%llu %s-%s-%s%s %s %llu %llu %s", (unsigned long long)o->opening.plan.bytes / 512, c->cipher,
+			 c->mode, c->essiv_hash[0] ? "essiv:" : c->iv, c->essiv_hash, key, (unsigned long long)c->iv_offset,
+			 (unsigned long long)o->opening.plan.data_off / 512, options);
 }
 
 static const char *row_field(int row, enum column c)
@@ -164,7 +164,8 @@ START_TEST(row__gives_the_table_or_exit_code_of_cryptsetup)
 	if (rc == 0) {
 		write_table(&o, got, sizeof(got));
 		ck_assert_msg(!strcmp(got, expected), "%s:\n%s\nwanted\n%s", name, got, expected);
-		ck_assert_int_eq(fcntl(o.fd, F_GETFL) & O_ACCMODE, strstr(name, "readonly") ? O_RDONLY : O_RDWR);
+		ck_assert_int_eq(fcntl(o.opening.image.fd[0], F_GETFL) & O_ACCMODE,
+						 strstr(name, "readonly") ? O_RDONLY : O_RDWR);
 	}
 	free(args);
 }
@@ -225,9 +226,9 @@ START_TEST(key__of_cipher_null_is_asked_for_and_dropped)
 		CF_CLEANUP(outcome_fini) struct outcome o;
 		feed_stdin("secret\n", 7);
 		ck_assert_msg(run(&opts, &o) == 0, "%s", o.err.text);
-		ck_assert_str_eq(o.plan.cipher.cipher, "cipher_null");
-		ck_assert_str_eq(o.plan.cipher.mode, "ecb");
-		ck_assert(o.key == NULL && o.plan.cipher.key_bytes == 0 && o.said.n_asked == 1);
+		ck_assert_str_eq(o.opening.plan.cipher.cipher, "cipher_null");
+		ck_assert_str_eq(o.opening.plan.cipher.mode, "ecb");
+		ck_assert(o.opening.key == NULL && o.opening.plan.cipher.key_bytes == 0 && o.said.n_asked == 1);
 	}
 	const struct cf_open_opts opts = {.image = image, .cipher = "null"};
 	CF_CLEANUP(outcome_fini) struct outcome o;
@@ -264,7 +265,7 @@ START_TEST(key__length_rules_of_standard_input_with_hash_plain)
 	feed_stdin(lengths[_i].input, strlen(lengths[_i].input));
 	ck_assert_msg(run(&opts, &o) == (lengths[_i].key ? 0 : -EINVAL), "%s", o.err.text);
 	if (lengths[_i].key)
-		ck_assert_mem_eq(o.key, lengths[_i].key, 16);
+		ck_assert_mem_eq(o.opening.key, lengths[_i].key, 16);
 }
 END_TEST
 

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,29 +25,30 @@ static const struct {
 	uint64_t off, bytes;
 	const char *says;
 } places[] = {
-	{{4096, 0, 0, 512}, 0, 0, 4096, NULL},
-	{{4096 + 511, 0, 0, 512}, 0, 0, 4096, NULL},
-	{{4096 + 511, 0, 0, 4096}, 0, 0, 4096, NULL},
-	{{4096, 7, 0, 512}, 0, 3584, 512, NULL},
-	{{4096, 8, 0, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{511, 0, 0, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{0, 0, 0, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{1 << 20, 3, 0, 4096}, -EINVAL, 0, 0, "--device-size 1044480 would fit"},
-	{{(1 << 20) + 512, 0, 0, 4096}, -EINVAL, 0, 0, "--device-size 1048576 would fit"},
-	{{4096, 1, 0, 4096}, -EINVAL, 0, 0, "less than --sector-size 4096"},
-	{{65536, 0, 0, 65536}, 0, 0, 65536, NULL},
-	{{65535, 0, 0, 65536}, -EINVAL, 0, 0, "less than --sector-size 65536"},
-	{{1 << 20, 3, 2040, 4096}, 0, 1536, 1044480, NULL},
-	{{1 << 20, 3, 8, 4096}, 0, 1536, 4096, NULL},
-	{{1 << 20, 0, 9, 4096}, -EINVAL, 0, 0, "not a multiple of --sector-size 4096"},
-	{{1 << 20, 0, 2048, 512}, 0, 0, 1 << 20, NULL},
-	{{1 << 20, 0, 2049, 512}, -EINVAL, 0, 0, "2049 sectors is beyond the image, which has 2048"},
-	{{1 << 20, 1, 2048, 512}, -EINVAL, 0, 0, "2048 sectors is beyond the image, which has 2047"},
-	{{1 << 20, 8, UINT64_MAX - 7, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{1 << 20, UINT64_MAX, 0, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{1 << 20, UINT64_C(1) << 55, 0, 512}, -EINVAL, 0, 0, "beyond the image"},
-	{{INT64_MAX, 0, 0, 512}, 0, 0, MAX_SECTORS * 512, NULL},
-	{{INT64_MAX, MAX_SECTORS - 1, 0, 512}, 0, (MAX_SECTORS - 1) * 512, 512, NULL},
+	{{4096, 0, 0, 512, NULL}, 0, 0, 4096, NULL},
+	{{4096 + 511, 0, 0, 512, NULL}, 0, 0, 4096, NULL},
+	{{4096 + 511, 0, 0, 4096, NULL}, 0, 0, 4096, NULL},
+	{{4096, 7, 0, 512, NULL}, 0, 3584, 512, NULL},
+	{{4096, 8, 0, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{511, 0, 0, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{0, 0, 0, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{1 << 20, 3, 0, 4096, NULL}, -EINVAL, 0, 0, "--device-size 1044480 would fit"},
+	{{(1 << 20) + 512, 0, 0, 4096, NULL}, -EINVAL, 0, 0, "--device-size 1048576 would fit"},
+	{{4096, 1, 0, 4096, NULL}, -EINVAL, 0, 0, "less than --sector-size 4096"},
+	{{65536, 0, 0, 65536, NULL}, 0, 0, 65536, NULL},
+	{{65535, 0, 0, 65536, NULL}, -EINVAL, 0, 0, "less than --sector-size 65536"},
+	{{1 << 20, 3, 2040, 4096, NULL}, 0, 1536, 1044480, NULL},
+	{{1 << 20, 3, 8, 4096, NULL}, 0, 1536, 4096, NULL},
+	{{1 << 20, 0, 9, 4096, NULL}, -EINVAL, 0, 0, "not a multiple of --sector-size 4096"},
+	{{1 << 20, 0, 2048, 512, NULL}, 0, 0, 1 << 20, NULL},
+	{{1 << 20, 0, 2049, 512, NULL}, -EINVAL, 0, 0, "2049 sectors is beyond the image, which has 2048"},
+	{{1 << 20, 1, 2048, 512, NULL}, -EINVAL, 0, 0, "2048 sectors is beyond the image, which has 2047"},
+	{{1 << 20, 8, UINT64_MAX - 7, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{4096, 8, 0, 512, "partition"}, -EINVAL, 0, 0, "beyond the partition"},
+	{{1 << 20, UINT64_MAX, 0, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{1 << 20, UINT64_C(1) << 55, 0, 512, NULL}, -EINVAL, 0, 0, "beyond the image"},
+	{{INT64_MAX, 0, 0, 512, NULL}, 0, 0, MAX_SECTORS * 512, NULL},
+	{{INT64_MAX, MAX_SECTORS - 1, 0, 512, NULL}, 0, (MAX_SECTORS - 1) * 512, 512, NULL},
 };
 
 START_TEST(place__is_resolved)
@@ -112,8 +114,8 @@ START_TEST(plan__takes_any_offset_with_an_aligned_size)
 		opts.size_sectors = by_bytes ? 0 : 8184;
 		opts.device_size_bytes = by_bytes ? 8184 * 512 : 0;
 		ck_assert_msg(run_plan(&opts, &o) == 0, "%s", o.err.text);
-		ck_assert_uint_eq(o.plan.data_off, 1536);
-		ck_assert_uint_eq(o.plan.bytes, 8184 * 512);
+		ck_assert_uint_eq(o.opening.plan.data_off, 1536);
+		ck_assert_uint_eq(o.opening.plan.bytes, 8184 * 512);
 		ck_assert_ptr_nonnull(strstr(o.said.text, "the last 2560 bytes of "));
 	}
 }
@@ -125,7 +127,7 @@ START_TEST(plan__reports_bytes_short_of_a_sector)
 	CF_CLEANUP(outcome_fini) struct outcome o;
 	ck_assert_int_eq(truncate(image, IMAGE_BYTES + 100), 0);
 	ck_assert_msg(run_plan(&opts, &o) == 0, "%s", o.err.text);
-	ck_assert_uint_eq(o.plan.bytes, IMAGE_BYTES);
+	ck_assert_uint_eq(o.opening.plan.bytes, IMAGE_BYTES);
 	ck_assert_ptr_nonnull(strstr(o.said.text, "the last 100 bytes of "));
 }
 END_TEST
@@ -135,8 +137,34 @@ START_TEST(plan__counts_workers)
 	const struct cf_open_opts opts = {.image = image, XTS};
 	CF_CLEANUP(outcome_fini) struct outcome o;
 	ck_assert_int_eq(run_plan(&opts, &o), 0);
-	ck_assert_uint_ge(o.plan.n_workers, 4);
-	ck_assert_uint_le(o.plan.n_workers, CF_WORKERS_MAX);
+	ck_assert_uint_eq(o.opening.plan.n_workers, CF_WORKERS_MAX);
+	ck_assert_uint_ge(o.opening.plan.n_permits, 1);
+	ck_assert_uint_le(o.opening.plan.n_permits, CF_WORKERS_MAX);
+}
+END_TEST
+
+/* No more permits than CPUs that this process may use, and no more than threads. */
+START_TEST(plan__counts_permits)
+{
+	cpu_set_t before, one;
+	CPU_ZERO(&one);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+		if (CPU_ISSET(cpu, &before))
+			CPU_SET(cpu, &one);
+	for (unsigned threads = 1; threads <= CF_WORKERS_MAX; threads++) {
+		const struct cf_open_opts opts = {.image = image, XTS, .threads = threads};
+		CF_CLEANUP(outcome_fini) struct outcome all;
+		ck_assert_int_eq(run_plan(&opts, &all), 0);
+		const unsigned cpus = (unsigned)CPU_COUNT(&before);
+		ck_assert_uint_eq(all.opening.plan.n_workers, threads);
+		ck_assert_uint_eq(all.opening.plan.n_permits, threads < cpus ? threads : cpus);
+		ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+		CF_CLEANUP(outcome_fini) struct outcome pinned;
+		ck_assert_int_eq(run_plan(&opts, &pinned), 0);
+		ck_assert_uint_eq(pinned.opening.plan.n_permits, 1);
+		ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
+	}
 }
 END_TEST
 
@@ -208,14 +236,14 @@ static void check_table_plan(const char *path)
 	const struct cf_open_opts opts = {.image = image, .table_file = path, .access = CF_READ_WRITE};
 	CF_CLEANUP(outcome_fini) struct outcome o;
 	ck_assert_msg(run_plan(&opts, &o) == 0, "%s", o.err.text);
-	ck_assert_uint_eq(o.plan.data_off, 3 * 512);
-	ck_assert_uint_eq(o.plan.bytes, 64 * 512);
-	ck_assert_uint_eq(o.plan.cipher.iv_offset, 16);
-	ck_assert_uint_eq(o.plan.cipher.du_bytes, 4096);
-	ck_assert_int_eq(o.plan.cipher.iv_numbering, CF_IV_LARGE_SECTORS);
-	ck_assert_int_eq(o.plan.discards, CF_DISCARDS_ALLOWED);
-	ck_assert_uint_eq(o.plan.cipher.key_bytes, 32);
-	ck_assert(cf_secret_contains(o.key) && o.key[0] == 0x01 && o.key[31] == 0x10);
+	ck_assert_uint_eq(o.opening.plan.data_off, 3 * 512);
+	ck_assert_uint_eq(o.opening.plan.bytes, 64 * 512);
+	ck_assert_uint_eq(o.opening.plan.cipher.iv_offset, 16);
+	ck_assert_uint_eq(o.opening.plan.cipher.du_bytes, 4096);
+	ck_assert_int_eq(o.opening.plan.cipher.iv_numbering, CF_IV_LARGE_SECTORS);
+	ck_assert_int_eq(o.opening.plan.discards, CF_DISCARDS_ALLOWED);
+	ck_assert_uint_eq(o.opening.plan.cipher.key_bytes, 32);
+	ck_assert(cf_secret_contains(o.opening.key) && o.opening.key[0] == 0x01 && o.opening.key[31] == 0x10);
 	ck_assert_ptr_nonnull(strstr(o.said.text, "the last 4160000 bytes of "));
 	ck_assert_ptr_null(strstr(o.said.text, "default"));
 }
@@ -295,17 +323,20 @@ END_TEST
 
 /* ---- volumes ---- */
 
-START_TEST(volume__is_made_and_takes_the_descriptor)
+START_TEST(volume__is_made_and_keeps_the_lock)
 {
 	const struct cf_open_opts opts = {.image = image, XTS, .access = CF_READ_WRITE, .offset_sectors = 8};
-	struct outcome o;
+	struct outcome o, other;
 	CF_CLEANUP(cf_volume_free) struct cf_volume *v = NULL;
 	feed_stdin("correct horse", 13);
 	ck_assert_int_eq(run(&opts, &o), 0);
-	ck_assert_msg(cf_open_volume(&o.plan, o.key, o.fd, &v, &o.err) == 0, "%s", o.err.text);
-	ck_assert_int_eq(fcntl(o.fd, F_GETFD), -1);
+	ck_assert_msg(cf_open_volume(&o.opening.plan, o.opening.key, &o.opening.image, &v, &o.err) == 0, "%s", o.err.text);
+	outcome_fini(&o);
 	ck_assert_uint_eq(cf_volume_bytes(v), IMAGE_BYTES - 4096);
-	cf_secret_free(o.key);
+	ck_assert_int_eq(run_plan(&opts, &other), -EBUSY);
+	cf_volume_free(&v);
+	ck_assert_int_eq(run_plan(&opts, &other), 0);
+	outcome_fini(&other);
 }
 END_TEST
 
@@ -316,10 +347,10 @@ START_TEST(volume__that_fails_leaves_descriptor_and_lock)
 	struct cf_volume *v = NULL;
 	feed_stdin("correct horse", 13);
 	ck_assert_int_eq(run(&opts, &o), 0);
-	o.plan.bytes = (uint64_t)IMAGE_BYTES + 512;
-	ck_assert_int_eq(cf_open_volume(&o.plan, o.key, o.fd, &v, &o.err), -EINVAL);
+	o.opening.plan.bytes = (uint64_t)IMAGE_BYTES + 512;
+	ck_assert_int_eq(cf_open_volume(&o.opening.plan, o.opening.key, &o.opening.image, &v, &o.err), -EINVAL);
 	ck_assert_ptr_null(v);
-	ck_assert_int_ge(fcntl(o.fd, F_GETFD), 0);
+	ck_assert_int_ge(fcntl(o.opening.image.fd[0], F_GETFD), 0);
 	ck_assert_int_eq(run_plan(&opts, &other), -EBUSY);
 	outcome_fini(&o);
 }
@@ -334,6 +365,7 @@ int main(void)
 	tcase_add_test(t, plan__takes_any_offset_with_an_aligned_size);
 	tcase_add_test(t, plan__reports_bytes_short_of_a_sector);
 	tcase_add_test(t, plan__counts_workers);
+	tcase_add_test(t, plan__counts_permits);
 	tcase_add_loop_test(t, plan__says_what_was_assumed_or_ignored, 0, (int)CF_ARRAY_LEN(notes));
 	tcase_add_test(t, plan__of_a_missing_image_is_exit_4);
 	tcase_add_test(t, plan__of_an_open_image_is_busy_and_gives_the_lock_back_on_failure);
@@ -342,7 +374,7 @@ int main(void)
 	tcase_add_test(t, table__from_a_pipe_by_name);
 	tcase_add_loop_test(t, table__refused_and_why, 0, (int)CF_ARRAY_LEN(bad_tables));
 	tcase_add_test(t, table__that_is_too_long_is_refused);
-	tcase_add_test(t, volume__is_made_and_takes_the_descriptor);
+	tcase_add_test(t, volume__is_made_and_keeps_the_lock);
 	tcase_add_test(t, volume__that_fails_leaves_descriptor_and_lock);
 	return test_open_run(s, t);
 }

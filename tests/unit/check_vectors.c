@@ -138,7 +138,8 @@ static const struct expected {
 } expected[] = {
 	{"cpu-vaes512", 127, 320},
 	{"cpu-vaes256", 127, 320},
-	{"cpu-aesni", 127, 320}, /* aes */
+	{"cpu-aesni", 127, 320},
+	{"cpu-arm64", 127, 320}, /* aes */
 	{"openssl", 139, 320},   /* and camellia, cast5 … */
 	{"gcrypt", 157, 352},    /* and serpent, twofish */
 	{"afalg", 171, 376},     /* all */

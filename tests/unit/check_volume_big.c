@@ -50,7 +50,12 @@ static void open_volume(const char *iv, uint32_t du_bytes, enum cf_discards disc
 	struct cf_err err = {.code = 0};
 	struct cf_backing *b = test_image_backing(&img, CF_READ_WRITE);
 	struct cf_cipher *c = test_cipher("xts", iv, du_bytes, 1);
-	struct cf_volume_opts opts = {DATA_OFF, BYTES, CF_READ_WRITE, discards, 1};
+	struct cf_volume_opts opts = {.data_off = DATA_OFF,
+								  .bytes = BYTES,
+								  .access = CF_READ_WRITE,
+								  .discards = discards,
+								  .n_workers = 1,
+								  .n_permits = 1};
 	b->ops = ops ? ops : b->ops;
 	oracle = test_cipher("xts", iv, du_bytes, 1);
 	ck_assert_msg(cf_volume_new(&v, &b, &c, &opts, &err) == 0, "%s", err.text);

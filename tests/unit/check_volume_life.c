@@ -37,23 +37,26 @@ static void teardown(void)
 static const struct {
 	uint64_t data_off, bytes;
 	enum cf_access of_backing;
-	unsigned n_workers;
+	unsigned n_workers, n_permits;
 	int rc;
 } geometries[] = {
-	{0, 65536, CF_READ_WRITE, 1, 0},
-	{0, 65536, CF_READ_WRITE, CF_WORKERS_MAX, 0},
-	{61440, 4096, CF_READ_WRITE, 1, 0},
-	{0, 0, CF_READ_WRITE, 1, -EINVAL},
-	{0, 512, CF_READ_WRITE, 1, -EINVAL},
-	{0, 65536 - 512, CF_READ_WRITE, 1, -EINVAL},
-	{0, 65536 + 4096, CF_READ_WRITE, 1, -EINVAL},
-	{61441, 4096, CF_READ_WRITE, 1, -EINVAL},
-	{65536, 4096, CF_READ_WRITE, 1, -EINVAL},
-	{UINT64_MAX - 4095, 4096, CF_READ_WRITE, 1, -EINVAL},
-	{4096, UINT64_MAX - 4095, CF_READ_WRITE, 1, -EINVAL},
-	{0, 65536, CF_READ_ONLY, 1, -EINVAL},
-	{0, 65536, CF_READ_WRITE, 0, -EINVAL},
-	{0, 65536, CF_READ_WRITE, CF_WORKERS_MAX + 1, -EINVAL},
+	{0, 65536, CF_READ_WRITE, 1, 0, 0},
+	{0, 65536, CF_READ_WRITE, CF_WORKERS_MAX, 0, 0},
+	{61440, 4096, CF_READ_WRITE, 1, 0, 0},
+	{0, 0, CF_READ_WRITE, 1, 0, -EINVAL},
+	{0, 512, CF_READ_WRITE, 1, 0, -EINVAL},
+	{0, 65536 - 512, CF_READ_WRITE, 1, 0, -EINVAL},
+	{0, 65536 + 4096, CF_READ_WRITE, 1, 0, -EINVAL},
+	{61441, 4096, CF_READ_WRITE, 1, 0, -EINVAL},
+	{65536, 4096, CF_READ_WRITE, 1, 0, -EINVAL},
+	{UINT64_MAX - 4095, 4096, CF_READ_WRITE, 1, 0, -EINVAL},
+	{4096, UINT64_MAX - 4095, CF_READ_WRITE, 1, 0, -EINVAL},
+	{0, 65536, CF_READ_ONLY, 1, 0, -EINVAL},
+	{0, 65536, CF_READ_WRITE, 0, 0, -EINVAL},
+	{0, 65536, CF_READ_WRITE, CF_WORKERS_MAX + 1, 0, -EINVAL},
+	{0, 65536, CF_READ_WRITE, 4, 1, 0},
+	{0, 65536, CF_READ_WRITE, 4, 4, 0},
+	{0, 65536, CF_READ_WRITE, 4, 5, -EINVAL},
 };
 
 START_TEST(new__judges_the_geometry)
@@ -62,8 +65,11 @@ START_TEST(new__judges_the_geometry)
 	struct cf_err err = {.code = 0};
 	struct cf_cipher *c = test_cipher("xts", "plain64", 4096, CF_WORKERS_MAX), *was = c;
 	struct cf_backing *b = &test_backing_new(65536, 1)->base;
-	struct cf_volume_opts opts = {geometries[_i].data_off, geometries[_i].bytes, CF_READ_WRITE, CF_DISCARDS_REFUSED,
-								  geometries[_i].n_workers};
+	const struct cf_volume_opts opts = {.data_off = geometries[_i].data_off,
+										.bytes = geometries[_i].bytes,
+										.access = CF_READ_WRITE,
+										.n_workers = geometries[_i].n_workers,
+										.n_permits = geometries[_i].n_permits};
 	b->access = geometries[_i].of_backing;
 	int rc = cf_volume_new(&v, &b, &c, &opts, &err);
 	ck_assert_int_eq(rc, geometries[_i].rc);

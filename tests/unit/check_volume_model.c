@@ -40,6 +40,8 @@ static const struct test_shape shapes[] = {
 	 .data_off = 63 * 512,
 	 .discards = CF_DISCARDS_ALLOWED,
 	 .access = CF_READ_WRITE},
+	{.mode = "xts", .du_bytes = 512, .bytes = 32768, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
+	{.mode = "cbc", .du_bytes = 4096, .bytes = 131072, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
 };
 
 struct extent {
@@ -255,6 +257,7 @@ START_TEST(every_byte__is_one_that_was_written)
 	struct test_shape shape = shapes[_i];
 	uint64_t ms = env_number("CF_MODEL_MS", DEFAULT_MS), random = seed + (uint64_t)_i;
 	shape.n_workers = THREADS - 1;
+	shape.n_permits = 2;
 	test_volume_open(&tv, &shape);
 	cut_extents(&random);
 	fill_volume();

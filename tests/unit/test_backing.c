@@ -43,6 +43,11 @@ static ssize_t pass(struct test_fault *f, size_t len)
 	return -1;
 }
 
+static bool misaligned(const struct test_backing *t, const void *buf, size_t len, uint64_t off)
+{
+	return t->block && (off % t->block || len % t->block || (uintptr_t)buf % (t->block < 4096 ? t->block : 4096));
+}
+
 static void copy(const struct test_backing *t, uint8_t *dst, const uint8_t *src, size_t len)
 {
 	size_t half = t->pace == TEST_FAST ? len : len / 2;
@@ -63,10 +68,19 @@ static void copy_through_gate(struct test_backing *t, uint8_t *dst, const uint8_
 	memcpy(dst + half, src + half, len - half);
 }
 
+static void call_hook(struct test_backing *t, enum test_call call)
+{
+	if (t->hook)
+		t->hook(t, call);
+}
+
 static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t off)
 {
 	struct test_backing *t = of(b);
 	atomic_fetch_add(&t->n_reads, 1);
+	if (misaligned(t, buf, len, off))
+		return -EINVAL;
+	call_hook(t, TEST_PREAD);
 	ssize_t n = pass(&t->read_fault, clip(t, len, off));
 	if (n < 0)
 		return t->read_fault.code;
@@ -85,6 +99,9 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 {
 	struct test_backing *t = of(b);
 	atomic_fetch_add(&t->n_writes, 1);
+	if (misaligned(t, buf, len, off))
+		return -EINVAL;
+	call_hook(t, TEST_PWRITE);
 	len = clip(t, len, off);
 	ssize_t n = pass(&t->write_fault, len);
 	if (n < 0 && t->tear == TEST_TORN)
@@ -103,6 +120,7 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 static int test_sync(struct cf_backing *b)
 {
 	atomic_fetch_add(&of(b)->n_syncs, 1);
+	call_hook(of(b), TEST_SYNC);
 	return of(b)->sync_code;
 }
 

@@ -27,13 +27,17 @@ struct test_hole {
 	uint64_t from, to;
 };
 
+enum test_call { TEST_PREAD, TEST_PWRITE, TEST_SYNC };
+
 struct test_backing {
 	struct cf_backing base; /* first */
 	uint8_t *data;
-	size_t piece; /* longest transfer of one call; 0: any */
+	size_t piece;   /* longest transfer of one call; 0: any */
+	uint32_t block; /* only whole ones, in memory that suits, pass, as with O_DIRECT: else -EINVAL; 0: any range */
 	_Atomic enum test_pace pace;
 	_Atomic int at_gate;
 	enum test_tear tear;
+	void (*hook)(struct test_backing *t, enum test_call call); /* at the start of a call: may wait, as a disk does */
 	struct test_fault read_fault, write_fault;
 	int sync_code, punch_code;
 	uint64_t punch_code_after; /* punches that succeed first */

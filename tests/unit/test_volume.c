@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/volume/aligned.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/units.h"
 
 #define TAIL_BYTES 512u /* of the backing, behind the volume */
 
@@ -25,10 +27,22 @@ struct cf_cipher *test_cipher(const char *mode, const char *iv, uint32_t du_byte
 	return c;
 }
 
+/* The test's backing, or what makes it fit for any range. */
+static struct cf_backing *backing_of(struct test_volume *tv)
+{
+	struct cf_backing *inner = &tv->t->base, *tail = NULL, *b = NULL;
+	tv->t->block = tv->shape.block;
+	if (!tv->shape.block)
+		return inner;
+	ck_assert_int_eq(cf_aligned_new(&b, &inner, &tail, tv->shape.block, 4096, NULL), 0);
+	return b;
+}
+
 void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 {
 	unsigned n_workers = shape->n_workers ? shape->n_workers : 1;
-	struct cf_cipher *c = test_cipher(shape->mode, "plain64", shape->du_bytes, n_workers);
+	unsigned n_permits = shape->n_permits ? shape->n_permits : n_workers;
+	struct cf_cipher *c = test_cipher(shape->mode, "plain64", shape->du_bytes, n_permits);
 	struct cf_err err = {.code = 0};
 	struct cf_volume_opts opts = {
 		.data_off = shape->data_off,
@@ -36,12 +50,14 @@ void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 		.access = shape->access,
 		.discards = shape->discards,
 		.n_workers = n_workers,
+		.n_permits = n_permits,
 	};
 	*tv = (struct test_volume){.shape = *shape};
-	tv->t = test_backing_new(shape->data_off + shape->bytes + TAIL_BYTES, shape->granule ? shape->granule : 1);
+	uint64_t bytes = cf_units_round_up(shape->data_off + shape->bytes + TAIL_BYTES, shape->block ? shape->block : 1);
+	tv->t = test_backing_new(bytes, shape->granule ? shape->granule : 1);
 	tv->oracle = test_cipher(shape->mode, "plain64", shape->du_bytes, 1);
 	test_fill(tv->t->data, (size_t)tv->t->base.bytes, 2);
-	struct cf_backing *b = &tv->t->base;
+	struct cf_backing *b = backing_of(tv);
 	ck_assert_msg(cf_volume_new(&tv->v, &b, &c, &opts, &err) == 0, "%s", err.text);
 	ck_assert_ptr_null(b);
 	ck_assert_ptr_null(c);

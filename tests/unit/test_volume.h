@@ -11,9 +11,11 @@ struct test_shape {
 	uint32_t du_bytes;
 	uint64_t data_off, bytes;
 	uint32_t granule; /* of the backing; 0: 1 */
+	uint32_t block;   /* the backing takes only whole ones, as with O_DIRECT; 0: any range */
 	enum cf_access access;
 	enum cf_discards discards;
 	unsigned n_workers; /* 0: 1 */
+	unsigned n_permits; /* 0: n_workers */
 };
 
 struct test_volume {
