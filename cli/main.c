@@ -12,7 +12,8 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 
-static const struct cli_command *const commands[] = {&cli_open, &cli_close, &cli_status, &cli_decrypt, &cli_bench};
+static const struct cli_command *const commands[] = {&cli_open,    &cli_close,  &cli_status, &cli_decrypt,
+													 &cli_encrypt, &cli_create, &cli_bench};
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -103,5 +104,6 @@ int main(int argc, char **argv)
 		rc = cf_fail(&err, -EIO, "standard output cannot be written: %s", strerror(errno));
 	if (rc < 0)
 		cli_say("%s", err.code ? err.text : strerror(-rc));
-	return cf_err_exit_code(rc);
+	/* Not exit(): libcryptsetup would tidy up memory that went with the secret arena. */
+	_exit(cf_err_exit_code(rc));
 }
