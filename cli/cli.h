@@ -82,8 +82,15 @@ struct cf_open_ui cli_open_ui(const struct cli_opts *o);
 void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan);
 
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
- * is no terminal. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries; -ETIMEDOUT; -EINTR. */
-int cli_passphrase(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err);
+ * is no terminal, or runs --askpass. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries;
+ * -ETIMEDOUT; -EINTR. */
+int cli_passphrase(void *ctx, const struct cf_open_opts *opts, unsigned attempt, struct cf_secret_buf *out,
+				   struct cf_err *err);
+
+/** cli_askpass - the first line that @program prints when it is run with @prompt. @timeout_s: 0 wait for ever.
+ * -EPERM it gave none; -EINVAL it cannot be run; -ETIMEDOUT. */
+int cli_askpass(const char *program, const char *prompt, uint64_t timeout_s, struct cf_secret_buf *out,
+				struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_mountpoint_check - can a volume be shown there? Asked before any secret is
  * @path, @image: as given. @out: set mountpoint, image and kind. Returns 0; -ENOENT; -EBUSY something of ours is open
@@ -93,6 +100,12 @@ int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_op
 
 /** cli_fuse_check - is FUSE usable by this user, with @share? -ENODEV, -ENOENT something is missing; -EPERM. */
 int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_look_inside - say what is in a volume that was just mounted, and have its partitions shown as files too
+ * @daemon: serves it, after cf_serve_start. Says what goes wrong; -q says nothing else. Returns 1 something
+ * known was found; 0 nothing; -errno. */
+int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
+					struct cf_serve *daemon);
 
 #define CLI_STATUS_MAX 65536u    /* bytes of status JSON, NUL included: what an xattr holds */
 #define CLI_STATUS_TIMEOUT_S 5u  /* a daemon that does not answer within it hangs */

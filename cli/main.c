@@ -103,5 +103,6 @@ int main(int argc, char **argv)
 		rc = cf_fail(&err, -EIO, "standard output cannot be written: %s", strerror(errno));
 	if (rc < 0)
 		cli_say("%s", err.code ? err.text : strerror(-rc));
-	return cf_err_exit_code(rc);
+	/* Not exit(): libcryptsetup would tidy up memory that went with the secret arena. */
+	_exit(cf_err_exit_code(rc));
 }

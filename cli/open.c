@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,6 @@
 
 #include "cli.h"
 #include "cryptfuse/err.h"
-#include "cryptfuse/probe.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 
@@ -30,17 +30,6 @@ static const struct cli_group open_groups[] = {
 };
 
 /* ---- what the line asks for, judged without touching anything secret ---- */
-
-static int check_type(const char *type, struct cf_err *err)
-{
-	static const char *const later[] = {"luks", "luks1", "luks2", "loopaes", "tcrypt", "bitlk", "fvault2"};
-	if (!strcmp(type, "plain"))
-		return 0;
-	for (size_t i = 0; i < CF_ARRAY_LEN(later); i++)
-		if (!strcmp(type, later[i]))
-			return cf_fail(err, -EINVAL, "--type %s: not yet: this version opens plain volumes", type);
-	return cf_fail(err, -EINVAL, "--type %s: no such type; this version opens plain volumes", type);
-}
 
 static int check_name(const char *name, struct cf_err *err)
 {
@@ -69,9 +58,9 @@ static int check_cache(const struct cli_opts *o, const struct cf_serve_opts *s, 
 
 static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct cf_err *err)
 {
-	int rc = check_type(o->type, err);
-	if (rc || (rc = check_name(o->name, err)) || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) ||
-		(rc = check_cache(o, s, err)) || (rc = cli_fuse_check(o->share, err)))
+	int rc = check_name(o->name, err);
+	if (rc || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) || (rc = check_cache(o, s, err)) ||
+		(rc = cli_fuse_check(o->share, err)))
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;
@@ -98,37 +87,17 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 	cli_say_plan(o, o->args[0], plan);
 	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
+	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
 
-/* ---- what is inside ---- */
-
-static void volume_path(const struct cf_serve_opts *s, char path[static PATH_MAX])
+/* --require-signature: what opened as noise does not stay open. */
+static int close_again(const struct cli_opts *o, struct cf_serve *daemon, struct cf_err *err)
 {
-	const int n = s->kind == CF_MOUNT_FILE ? snprintf(path, PATH_MAX, "%s", s->mountpoint)
-										   : snprintf(path, PATH_MAX, "%s/%s", s->mountpoint, s->name);
-	if (n < 0 || n >= PATH_MAX)
-		path[0] = '\0';
-}
-
-/* A wrong passphrase opens as noise: what libblkid finds is the only sign that it was right. */
-static void say_content(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan)
-{
-	char path[PATH_MAX], found[256] = "", size[32], cipher[CF_SPEC_TEXT];
-	struct cf_err err = {0};
-	volume_path(s, path);
-	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	const int rc = fd < 0 ? -errno : cf_probe_fd(fd, found, sizeof(found), &err);
-	if (o->batch)
-		return;
-	cli_format_bytes(plan->bytes, size, sizeof(size));
-	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
-	cli_say("%s is open at %s: %s, %s%s%s%s", o->args[0], path, size, cipher,
-			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
-	if (rc == 0)
-		cli_say("nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
-	else if (rc < 0)
-		cli_say("could not look inside %s: %s", path, err.code ? err.text : strerror(-rc));
+	kill(daemon->pid, SIGTERM);
+	(void)cf_serve_wait(daemon);
+	return cf_fail(err, -EPERM, "%s: nothing known was found inside, and --require-signature was given: closed again",
+				   o->args[0]);
 }
 
 static int run_open(const struct cli_opts *given, struct cf_err *err)
@@ -147,7 +116,8 @@ static int run_open(const struct cli_opts *given, struct cf_err *err)
 		cf_serve_abandon(&daemon);
 		return rc;
 	}
-	say_content(&o, &s, &plan);
+	if (cli_look_inside(&o, &s, &plan, &daemon) <= 0 && o.require_signature)
+		return close_again(&o, &daemon, err);
 	if (s.foreground && cf_serve_wait(&daemon) != 0)
 		return cf_fail(err, -EIO, "%s: the last writes did not reach the image", o.args[0]);
 	return 0;

@@ -29,10 +29,10 @@ struct cli_numbers {
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
 	struct cf_open_opts volume;
-	const char *type;
 	uint64_t timeout_s; /* 0: wait for ever */
-	uint64_t tries;
 	unsigned verify, batch, verbose;
+	const char *askpass; /* a program that asks for the passphrase */
+	unsigned require_signature;
 
 	const char *name;
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
@@ -61,6 +61,7 @@ enum cli_kind {
 	CLI_NUMBER,  /* decimal digits, .min to .max */
 	CLI_NUMBERS, /* one or several, with commas between; given again, more of them */
 	CLI_SIZE,    /* bytes, or with a suffix */
+	CLI_SECTORS, /* 512-byte sectors; with a suffix a size, which must be whole sectors */
 	CLI_OCTAL,   /* permission bits */
 	CLI_WORD,    /* one of .words */
 	CLI_NO_USE,  /* accepted for the sake of cryptsetup's command lines, without effect */

@@ -20,6 +20,8 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 
+#define PROMPT_MAX (PATH_MAX + 128)
+
 /** A terminal with its echo off. */
 struct terminal {
 	int fd, own_fd; /* own_fd: -1 when fd is standard input */
@@ -174,12 +176,9 @@ static int ask(const char *prompt, uint64_t timeout_s, struct cf_secret_buf *out
 }
 
 /* Returns 1 equal or not to be verified; 0 they differ; -errno. */
-static int ask_verified(const struct cli_opts *o, const char *image, struct cf_secret_buf *out, struct cf_err *err)
+static int ask_verified(const struct cli_opts *o, const char *prompt, struct cf_secret_buf *out, struct cf_err *err)
 {
 	CF_CLEANUP(cf_secret_buf_fini) struct cf_secret_buf first = {0}, again = {0};
-	char prompt[PATH_MAX + 64];
-	snprintf(prompt, sizeof(prompt), "Enter passphrase for %s: ", image);
-	cli_printable(prompt);
 	int rc = ask(prompt, o->timeout_s, &first, err);
 	if (rc == 0 && o->verify) {
 		rc = ask("Verify passphrase: ", o->timeout_s, &again, err);
@@ -193,20 +192,38 @@ static int ask_verified(const struct cli_opts *o, const char *image, struct cf_s
 	return 1;
 }
 
-int cli_passphrase(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err)
+static int ask_tries(const struct cli_opts *o, const char *prompt, struct cf_secret_buf *out, struct cf_err *err)
 {
-	const struct cli_opts *o = ctx;
-	if (!isatty(STDIN_FILENO))
-		return cf_key_read_fd(STDIN_FILENO, CF_KEY_READ_LINE, opts->keyfile_offset_bytes, opts->keyfile_size_bytes,
-							  "standard input", out, err);
-	if (opts->keyfile_offset_bytes)
-		return cf_fail(err, -EINVAL, "--keyfile-offset cannot be used with a passphrase that is typed");
-	for (uint64_t left = o->tries; left > 0; left--) {
-		int rc = ask_verified(o, opts->image, out, err);
+	for (uint64_t left = o->volume.tries; left > 0; left--) {
+		int rc = ask_verified(o, prompt, out, err);
 		if (rc)
 			return rc < 0 ? rc : 0;
 		if (left > 1)
 			cli_say("the passphrases do not match");
 	}
 	return cf_fail(err, -EPERM, "the passphrases do not match");
+}
+
+static void make_prompt(const struct cf_open_opts *opts, unsigned attempt, char text[static PROMPT_MAX])
+{
+	char count[64] = "";
+	if (attempt && opts->tries > 1)
+		snprintf(count, sizeof(count), " (%u of %llu)", attempt, (unsigned long long)opts->tries);
+	snprintf(text, PROMPT_MAX, "Passphrase for %s%s: ", opts->image, count);
+	cli_printable(text);
+}
+
+int cli_passphrase(void *ctx, const struct cf_open_opts *opts, unsigned attempt, struct cf_secret_buf *out,
+				   struct cf_err *err)
+{
+	const struct cli_opts *o = ctx;
+	char prompt[PROMPT_MAX];
+	make_prompt(opts, attempt, prompt);
+	if (!o->askpass && !isatty(STDIN_FILENO))
+		return cf_key_read_fd(STDIN_FILENO, CF_KEY_READ_LINE, opts->keyfile_offset_bytes, opts->keyfile_size_bytes,
+							  "standard input", out, err);
+	if (opts->keyfile_offset_bytes)
+		return cf_fail(err, -EINVAL, "--keyfile-offset cannot be used with a passphrase that is typed");
+	int rc = o->askpass ? cli_askpass(o->askpass, prompt, o->timeout_s, out, err) : ask_tries(o, prompt, out, err);
+	return rc ? rc : CF_MAY_ASK_AGAIN;
 }

@@ -132,8 +132,9 @@ static bool plan_is_sane(const struct cf_open_plan *p)
 	const struct cf_cipher_spec *c = &p->cipher;
 	return is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
-		   is_string(p->engine, sizeof(p->engine)) && c->key_bytes <= CF_KEY_MAX && p->n_workers >= 1 &&
-		   p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers;
+		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
+		   is_string(p->uuid, sizeof(p->uuid)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
+		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers;
 }
 
 int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image)
@@ -159,6 +160,30 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct
 	*image = got;
 	got.n_parts = 0;
 	return 0;
+}
+
+int cf_ipc_send_parts(int sock, const struct cf_serve_part *parts, unsigned n)
+{
+	struct cf_serve_part none = {0}; /* a message of no bytes would be the end */
+	return n > CF_SERVE_PARTS_MAX ? -E2BIG
+		   : n                    ? send_bytes(sock, parts, n * sizeof(*parts))
+								  : send_bytes(sock, &none, 1);
+}
+
+int cf_ipc_recv_parts(int sock, struct cf_serve_part parts[static CF_SERVE_PARTS_MAX])
+{
+	const size_t max = CF_SERVE_PARTS_MAX * sizeof(parts[0]);
+	ssize_t n;
+	do
+		n = recv(sock, parts, max, MSG_TRUNC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	if (n == 1)
+		return 0;
+	if (n == 0 || (size_t)n > max || (size_t)n % sizeof(parts[0]))
+		return n == 0 ? -EPIPE : -EPROTO;
+	return (int)((size_t)n / sizeof(parts[0]));
 }
 
 int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text)

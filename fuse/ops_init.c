@@ -75,11 +75,12 @@ void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 	ask_caching(o, conn);
 }
 
-/* The kernel may keep decrypted pages from one open to the next only as long as nobody else can change the image. */
-void cf_ops_open_as(const struct cf_ops *o, struct fuse_file_info *fi)
+/* The kernel may keep decrypted pages from one open to the next only as long as nobody else can change the image, and
+ * no other file of the mount did. */
+void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse_file_info *fi)
 {
 	fi->direct_io = o->opts->cache == CF_CACHE_DIRECT;
-	fi->keep_cache = !fi->direct_io && o->plan->lock == CF_LOCK;
+	fi->keep_cache = !fi->direct_io && o->plan->lock == CF_LOCK && pages == CF_OPS_PAGES_GOOD;
 #ifdef HAVE_STRUCT_FUSE_FILE_INFO_PARALLEL_DIRECT_WRITES
 	fi->parallel_direct_writes = fi->direct_io; /* the volume's range lock keeps them apart */
 #endif

@@ -101,6 +101,20 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }
 
+/* What else is shown, as NAME.p1 and so on. */
+static struct json_object *partitions(const struct cf_ops *ops)
+{
+	struct json_object *list = json_object_new_array();
+	for (unsigned i = 1; i < atomic_load(&ops->n_files); i++) {
+		struct json_object *o = json_object_new_object();
+		put_number(o, "number", ops->file[i].number);
+		put_number(o, "offset", ops->file[i].off);
+		put_number(o, "bytes", ops->file[i].bytes);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static struct json_object *counters(struct cf_volume *v)
 {
 	struct cf_volume_stats s;
@@ -133,7 +147,11 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "pid", (uint64_t)getpid());
 	put_text(o, "image", ops->opts->image);
 	put_text(o, "mountpoint", ops->opts->mountpoint);
-	put_text(o, "type", "plain");
+	put_text(o, "type", plan->type);
+	if (*plan->uuid)
+		put_text(o, "uuid", plan->uuid);
+	if (plan->keyslot >= 0)
+		put_number(o, "keyslot", (uint64_t)plan->keyslot);
 	put_cipher(o, &plan->cipher);
 	put_number(o, "data_offset", plan->data_off);
 	put_number(o, "bytes", plan->bytes);
@@ -144,6 +162,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
+	json_object_object_add(o, "partitions", partitions(ops));
 	json_object_object_add(o, "counters", counters(ops->volume));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 	char *copy = text ? strdup(text) : NULL;

@@ -49,6 +49,41 @@ static int read_user_key(const char *name, size_t want, uint8_t **key, struct cf
 	return 0;
 }
 
+/* "%TYPE:NAME", or a name alone: keyctl(1)'s way to name a key. */
+static int find_named(const char *text, long *id, struct cf_err *err)
+{
+	static const char prefix[] = "%user:";
+	uint64_t serial;
+	if (cf_units_parse_number(text, INT32_MAX, &serial) == 0) {
+		*id = (long)serial;
+		return 0;
+	}
+	if (*text == '%' && strncmp(text, prefix, sizeof(prefix) - 1) != 0)
+		return cf_fail(err, -EINVAL, "--volume-key-keyring %s: only keys of type user can be read: %%user:NAME", text);
+	*id = syscall(SYS_request_key, "user", *text == '%' ? text + sizeof(prefix) - 1 : text, NULL, 0);
+	if (*id < 0)
+		return cf_fail(err, -ENOKEY, "the key %s is not in a keyring of this process: %s", text, strerror(errno));
+	return 0;
+}
+
+int cf_keyring_read_named(const char *text, size_t want, uint8_t **key, struct cf_err *err)
+{
+	long id = -1;
+	int rc = find_named(text, &id, err);
+	if (rc)
+		return rc;
+	CF_CLEANUP(cf_secret_freep) uint8_t *bytes = cf_secret_alloc(want);
+	if (!bytes)
+		return cf_fail(err, -ENOMEM, "no memory for the key");
+	long got = syscall(SYS_keyctl, KEYCTL_READ, id, bytes, want);
+	if (got < 0)
+		return cf_fail(err, -ENOKEY, "the key %s cannot be read from the keyring: %s", text, strerror(errno));
+	if ((size_t)got != want)
+		return cf_fail(err, -EINVAL, "the key %s has %ld bytes, not the %zu of the volume key", text, got, want);
+	*key = cf_take(bytes);
+	return 0;
+}
+
 int cf_keyring_read(char *text, uint8_t **key, uint32_t *key_bytes, struct cf_err *err)
 {
 	char *size = text + 1, *type = strchr(size, ':'), *name = type ? strchr(type + 1, ':') : NULL;

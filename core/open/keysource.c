@@ -67,7 +67,8 @@ static int read_source(const struct cf_open_opts *opts, const struct cf_open_ui 
 	case CF_KEY_FROM_PASSPHRASE:
 		break;
 	}
-	return ui->passphrase(ui->ctx, opts, out, err);
+	int rc = ui->passphrase(ui->ctx, opts, 0, out, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* cryptsetup asks for a key even where cipher_null then has no use for one, and fails where there is none to read. */
@@ -75,6 +76,8 @@ int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, st
 {
 	if (opts->table_file)
 		return 0;
+	if (o->header)
+		return cf_header_key(opts, ui, o, err);
 	CF_CLEANUP(cf_secret_buf_fini) struct cf_secret_buf in = {NULL, 0};
 	size_t key_len = o->plan.cipher.key_bytes ? o->plan.cipher.key_bytes : cf_plain_key_bytes(opts);
 	const char *hash = cf_key_source(opts) == CF_KEY_FROM_FILE ? "plain" : cf_plain_hash(opts);

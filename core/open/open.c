@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/header.h"
 #include "cryptfuse/partition.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
@@ -232,16 +233,50 @@ static int plan_place(const struct cf_open_opts *opts, const struct cf_open_ui *
 	place->image_bytes = where.bytes;
 	if (!rc)
 		rc = cf_place_resolve(place, &o->plan.data_off, &o->plan.bytes, err);
-	if (!rc)
-		note_plan(opts, ui, &o->plan, place->image_bytes);
+	if (rc)
+		return rc;
+	cf_note_ignored_header(opts, ui, &o->image, &where);
+	note_plan(opts, ui, &o->plan, place->image_bytes);
 	o->plan.data_off += where.off;
-	return rc;
+	return 0;
+}
+
+static int open_image(const struct cf_open_opts *opts, struct cf_image *image, struct cf_err *err)
+{
+	return opts->open_image ? cf_image_copy(image, opts->open_image, err)
+							: cf_image_open(image, opts->image, opts->access, opts->lock, err);
+}
+
+static int plan_plain(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+					  struct cf_err *err)
+{
+	struct cf_place place = {0};
+	int rc =
+		opts->table_file ? plan_table(opts, &o->plan, &place, &o->key, err) : plan_options(opts, &o->plan, &place, err);
+	if (!rc)
+		rc = plan_engine(opts, &o->plan, err);
+	if (!rc && !o->image.n_parts)
+		rc = open_image(opts, &o->image, err);
+	strcpy(o->plan.type, "plain");
+	return rc ? rc : plan_place(opts, ui, o, &place, err);
+}
+
+static int plan_by_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+						  struct cf_err *err)
+{
+	int rc = open_image(opts, &o->image, err);
+	if (!rc)
+		rc = cf_plan_header(opts, ui, o, err);
+	if (rc == CF_PLAN_PLAIN)
+		return plan_plain(opts, ui, o, err);
+	return rc ? rc : plan_engine(opts, &o->plan, err);
 }
 
 void cf_opening_fini(struct cf_opening *o)
 {
 	cf_image_close(&o->image);
 	cf_secret_freep(&o->key);
+	cf_header_free(&o->header);
 }
 
 int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
@@ -251,21 +286,16 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	struct cf_opening o = {.plan = {.access = opts->access,
 									.lock = opts->lock,
 									.image_cache = opts->image_cache,
-									.bad_sectors = opts->bad_sectors}};
-	struct cf_place place = {0};
+									.bad_sectors = opts->bad_sectors,
+									.discards = opts->discards,
+									.keyslot = -1}};
 	if (opts->bad_sectors == CF_BAD_ZERO && opts->access == CF_READ_WRITE)
 		return cf_fail(err, -EINVAL,
 					   "--bad-sectors zero needs --readonly: what cannot be read now must not be overwritten");
-	int rc =
-		opts->table_file ? plan_table(opts, &o.plan, &place, &o.key, err) : plan_options(opts, &o.plan, &place, err);
+	int rc = cf_type_check(opts, err);
 	if (!rc)
-		rc = plan_engine(opts, &o.plan, err);
-	if (!rc)
-		rc = opts->open_image ? cf_image_copy(&o.image, opts->open_image, err)
-							  : cf_image_open(&o.image, opts->image, opts->access, opts->lock, err);
-	if (!rc)
-		rc = plan_place(opts, ui, &o, &place, err);
-	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* libblkid reads at any place: not before it has */
+		rc = cf_type_is_plain(opts) ? plan_plain(opts, ui, &o, err) : plan_by_header(opts, ui, &o, err);
+	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* headers are read at any place: not before they are */
 		rc = cf_image_set_direct(&o.image, opts->image, err);
 	if (rc)
 		return rc;
@@ -292,6 +322,8 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 		.bad_sectors = plan->bad_sectors,
 		.n_workers = plan->n_workers,
 		.n_permits = plan->n_permits,
+		.segment = plan->segment,
+		.n_segments = plan->n_segments,
 	};
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;

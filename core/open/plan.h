@@ -44,6 +44,32 @@ int cf_open_input(const char *path, const char *what, int *fd, struct cf_err *er
 /** cf_open_note - one line through @ui. */
 void cf_open_note(const struct cf_open_ui *ui, const char *fmt, ...) CF_PRINTF(2, 3);
 
+/** cf_type_check - do the options go with the type? What needs no image. Returns 0; -EINVAL. */
+int cf_type_check(const struct cf_open_opts *opts, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_type_is_plain - without a look at the image: a table, or --type plain. */
+static inline bool cf_type_is_plain(const struct cf_open_opts *opts)
+{
+	return opts->table_file || opts->type == CF_TYPE_PLAIN;
+}
+
+struct cf_extent;
+
+/** cf_plan_header - look for a header in the open image and plan by it
+ * Returns 0 planned, o->header set; CF_PLAN_PLAIN there is none and the options describe a plain volume; -ENODEV there
+ * is none (of that type); -EINVAL, -ENOTSUP … it cannot be opened: says why. */
+#define CF_PLAN_PLAIN 1
+int cf_plan_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				   struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_note_ignored_header - --type plain on an image that has a header. */
+void cf_note_ignored_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_image *image,
+							const struct cf_extent *where);
+
+/** cf_header_key - the volume key of a planned volume with a header; frees the header. As cf_open_key. */
+int cf_header_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
+				  struct cf_err *err) CF_MUST_CHECK;
+
 /** Where a volume is asked to lie in its image. */
 struct cf_place {
 	uint64_t image_bytes;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,30 +34,37 @@ static void free_buffer(uint8_t **p)
 	free(*p);
 }
 
-static int copy_extent(struct cf_backing *b, const struct cf_extent *e, int fd, struct cf_err *err)
+static bool is_zero(const uint8_t *p, size_t len)
+{
+	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
+}
+
+/* @e counts from @base; zeros are what the copy reads as anyway. */
+static int copy_extent(struct cf_backing *b, uint64_t base, struct cf_extent e, int fd, struct cf_err *err)
 {
 	CF_CLEANUP(free_buffer) uint8_t *buf = malloc(STEP_BYTES);
 	if (!buf)
 		return cf_fail(err, -ENOMEM, "out of memory");
-	for (uint64_t done = 0; done < e->bytes;) {
-		size_t n = e->bytes - done < STEP_BYTES ? (size_t)(e->bytes - done) : STEP_BYTES;
-		int rc = cf_backing_read_full(b, buf, n, e->off + done);
+	for (uint64_t done = 0; done < e.bytes;) {
+		size_t n = e.bytes - done < STEP_BYTES ? (size_t)(e.bytes - done) : STEP_BYTES;
+		int rc = cf_backing_read_full(b, buf, n, base + e.off + done);
 		if (rc)
 			return cf_fail(err, rc, "the image cannot be read: %s", strerror(-rc));
-		if (pwrite(fd, buf, n, (off_t)(e->off + done)) != (ssize_t)n)
-			return cf_fail(err, -ENOMEM, "no memory for a copy of the image's ends");
+		if (!is_zero(buf, n) && pwrite(fd, buf, n, (off_t)(e.off + done)) != (ssize_t)n)
+			return cf_fail(err, -ENOMEM, "no memory for a copy of parts of the image");
 		done += n;
 	}
 	return 0;
 }
 
-int cf_window_fd(struct cf_backing *b, const struct cf_extent *keep, unsigned n_keep, int *out_fd, struct cf_err *err)
+int cf_window_range_fd(struct cf_backing *b, const struct cf_extent *range, const struct cf_extent *keep,
+					   unsigned n_keep, int *out_fd, struct cf_err *err)
 {
 	CF_CLEANUP(cf_close_fd) int fd = memfd_create("cryptfuse window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || ftruncate(fd, (off_t)b->bytes) != 0)
+	if (fd < 0 || ftruncate(fd, (off_t)range->bytes) != 0)
 		return cf_fail(err, -errno, "cannot make a file in memory: %s", strerror(errno));
 	for (unsigned i = 0; i < n_keep; i++) {
-		int rc = copy_extent(b, &keep[i], fd, err);
+		int rc = copy_extent(b, range->off, cf_extent_clip(keep[i], range->bytes), fd, err);
 		if (rc)
 			return rc;
 	}
@@ -65,4 +73,10 @@ int cf_window_fd(struct cf_backing *b, const struct cf_extent *keep, unsigned n_
 	*out_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+int cf_window_fd(struct cf_backing *b, const struct cf_extent *keep, unsigned n_keep, int *out_fd, struct cf_err *err)
+{
+	const struct cf_extent all = {.off = 0, .bytes = b->bytes};
+	return cf_window_range_fd(b, &all, keep, n_keep, out_fd, err);
 }

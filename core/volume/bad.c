@@ -75,8 +75,9 @@ static void note(struct cf_volume *v, uint64_t du)
 /* Decrypt one data unit to w->edge, or make it zeros. */
 static int read_du(struct cf_volume *v, struct cf_worker *w, uint64_t du)
 {
-	if (cf_backing_read_full(v->backing, w->crypt, v->du_bytes, v->data_off + (du << v->du_shift)) == 0)
-		return cf_volume_decrypt(v, w, du, 1, w->crypt, w->edge);
+	const uint64_t off = du << v->du_shift;
+	if (cf_backing_read_full(v->backing, w->crypt, v->du_bytes, cf_volume_at(v, off)) == 0)
+		return cf_volume_decrypt(v, w, cf_volume_du(v, off), 1, w->crypt, w->edge);
 	memset(w->edge, 0, v->du_bytes);
 	note(v, du);
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* internal.h - what the files of the volume share, and nobody else sees.
  *
- * bad.c knows what cannot be read; volume.c owns the struct, workers, counters; io.c reads and writes; sync.c syncs;
- * zero.c zeroes, punches, seeks. Everything but counters, slots and what belongs to sync.c is constant after
- * cf_volume_new. */
+ * bad.c knows what cannot be read; volume.c owns the struct, workers, counters; segments.c the pieces; io.c reads and
+ * writes; sync.c syncs; zero.c zeroes, punches, seeks. Everything but counters, slots and what belongs to sync.c is
+ * constant after cf_volume_new. */
 #ifndef CRYPTFUSE_VOLUME_INTERNAL_H
 #define CRYPTFUSE_VOLUME_INTERNAL_H
 
@@ -48,7 +48,9 @@ struct cf_bad {
 struct cf_volume {
 	struct cf_backing *backing;
 	struct cf_cipher *cipher;
-	uint64_t data_off, bytes;
+	uint64_t bytes;
+	unsigned n_segments; /* at least one */
+	struct cf_segment segment[CF_SEGMENTS_MAX];
 	enum cf_access access;
 	enum cf_discards discards;
 	uint32_t du_bytes;
@@ -89,8 +91,42 @@ static inline uint64_t cf_volume_clamp(const struct cf_volume *v, uint64_t off, 
 	return len < v->bytes - off ? len : v->bytes - off;
 }
 
-/** cf_volume_lock, cf_volume_unlock - hold the data units of a non-empty range inside the volume, and whatever shares a
- * granule of the backing with them. */
+/** cf_volume_set_segments - where the volume lies, checked against backing and data unit; volume.c's. 0; -EINVAL. */
+int cf_volume_set_segments(struct cf_volume *v, const struct cf_backing *b, const struct cf_volume_opts *o,
+						   struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_volume_segment - the one that @off, inside the volume, lies in. */
+static inline const struct cf_segment *cf_volume_segment(const struct cf_volume *v, uint64_t off)
+{
+	unsigned i = 0;
+	while (i + 1 < v->n_segments && off >= v->segment[i + 1].off)
+		i++;
+	return &v->segment[i];
+}
+
+/** cf_volume_piece - how much of [off, off + len), inside the volume, lies in one segment. */
+static inline uint64_t cf_volume_piece(const struct cf_volume *v, uint64_t off, uint64_t len)
+{
+	const struct cf_segment *s = cf_volume_segment(v, off);
+	return len < s->off + s->bytes - off ? len : s->off + s->bytes - off;
+}
+
+/** cf_volume_at - where @off, which is in no segment of zeros, lies in the backing. */
+static inline uint64_t cf_volume_at(const struct cf_volume *v, uint64_t off)
+{
+	const struct cf_segment *s = cf_volume_segment(v, off);
+	return s->data_off + (off - s->off);
+}
+
+/** cf_volume_du - the data unit's number for the cipher: the volume's own only where it is in one piece. */
+static inline uint64_t cf_volume_du(const struct cf_volume *v, uint64_t off)
+{
+	const struct cf_segment *s = cf_volume_segment(v, off);
+	return (s->iv_sector >> (v->du_shift - CF_SECTOR_SHIFT)) + ((off - s->off) >> v->du_shift);
+}
+
+/** cf_volume_lock, cf_volume_unlock - hold the data units of a non-empty range inside one segment, and whatever shares
+ * a granule of the backing with them. */
 void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint64_t len, enum cf_range_mode mode);
 void cf_volume_unlock(struct cf_volume *v, struct cf_range *r);
 
@@ -135,9 +171,9 @@ struct cf_written {
 	bool damaged; /* a failed write's old ciphertext could not be put back: the error must not hide behind @len */
 };
 
-/** cf_volume_write_locked - encrypt and write a range that lies inside the volume and is locked exclusively. 0, or
- * -errno with @out saying how far it came. */
-int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
-						   struct cf_written *out) CF_MUST_CHECK;
+/** cf_volume_write_piece - lock, encrypt and write a range inside one segment. 0, or -errno with @out saying how far it
+ * came. */
+int cf_volume_write_piece(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+						  struct cf_written *out) CF_MUST_CHECK;
 
 #endif

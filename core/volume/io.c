@@ -77,7 +77,7 @@ static int decrypt_range(struct cf_volume *v, struct cf_worker *w, uint8_t *buf,
 {
 	const uint8_t *src = w->crypt;
 	for (size_t done = 0, take; done < len; done += take) {
-		uint64_t du = (off + done) >> v->du_shift;
+		uint64_t du = cf_volume_du(v, off + done);
 		size_t skip = offset_in_du(v, off + done), left = len - done;
 		bool whole = skip == 0 && left >= v->du_bytes;
 		size_t n_du = whole ? left >> v->du_shift : 1;
@@ -99,7 +99,7 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 		size_t skip = offset_in_du(v, at);
 		take = min_size(len - done, v->chunk_bytes - skip);
 		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
-		int rc = fetch(v, w, w->crypt, cipher_len, v->data_off + at - skip);
+		int rc = fetch(v, w, w->crypt, cipher_len, cf_volume_at(v, at - skip));
 		if (rc && v->bad.policy == CF_BAD_ZERO)
 			rc = cf_volume_read_bad(v, w, buf + done, take, at);
 		else if (!rc)
@@ -110,16 +110,31 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 	return 0;
 }
 
+/* A range inside one segment. */
+static int read_piece(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
+{
+	if (cf_volume_segment(v, off)->kind == CF_SEGMENT_ZERO) {
+		memset(buf, 0, len);
+		return 0;
+	}
+	struct cf_range range;
+	cf_volume_lock(v, &range, off, len, CF_RANGE_SHARED);
+	int rc = read_locked(v, w, buf, len, off);
+	cf_volume_unlock(v, &range);
+	return rc;
+}
+
 ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
 {
 	assert(len <= CF_IO_MAX);
 	len = (size_t)cf_volume_clamp(v, off, len);
 	if (!len)
 		return 0;
-	struct cf_range range;
-	cf_volume_lock(v, &range, off, len, CF_RANGE_SHARED);
-	int rc = read_locked(v, w, buf, len, off);
-	cf_volume_unlock(v, &range);
+	int rc = 0;
+	for (size_t done = 0, take; done < len && !rc; done += take) {
+		take = (size_t)cf_volume_piece(v, off + done, len - done);
+		rc = read_piece(v, w, buf + done, take, off + done);
+	}
 	if (rc) {
 		cf_volume_count(v, CF_COUNT_READ_ERRORS, 1);
 		return rc;
@@ -134,9 +149,9 @@ static int write_whole(struct cf_volume *v, struct cf_worker *w, const uint8_t *
 					   struct cf_written *out)
 {
 	size_t written = 0;
-	int rc = cf_volume_crypt(v, w, CF_ENCRYPT, off >> v->du_shift, n_du, buf, w->crypt);
+	int rc = cf_volume_crypt(v, w, CF_ENCRYPT, cf_volume_du(v, off), n_du, buf, w->crypt);
 	if (!rc)
-		rc = store(v, w, n_du << v->du_shift, v->data_off + off, &written);
+		rc = store(v, w, n_du << v->du_shift, cf_volume_at(v, off), &written);
 	out->len += (size_t)cf_units_round_down(written, v->du_bytes);
 	return rc;
 }
@@ -159,7 +174,7 @@ static int write_part(struct cf_volume *v, struct cf_worker *w, const uint8_t *b
 					  struct cf_written *out)
 {
 	size_t skip = offset_in_du(v, off), written;
-	uint64_t du = off >> v->du_shift, at = v->data_off + off - skip;
+	uint64_t du = cf_volume_du(v, off), at = cf_volume_at(v, off - skip);
 	int rc = fetch(v, w, w->old, v->du_bytes, at);
 	if (!rc)
 		rc = cf_volume_decrypt(v, w, du, 1, w->old, w->edge);
@@ -178,11 +193,10 @@ static int write_part(struct cf_volume *v, struct cf_worker *w, const uint8_t *b
 	return rc;
 }
 
-int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
-						   struct cf_written *out)
+static int write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+						struct cf_written *out)
 {
 	int rc = 0;
-	*out = (struct cf_written){.len = 0};
 	while (!rc && out->len < len) {
 		const uint8_t *from = buf + out->len;
 		uint64_t at = off + out->len;
@@ -195,6 +209,21 @@ int cf_volume_write_locked(struct cf_volume *v, struct cf_worker *w, const uint8
 	return out->damaged ? -EIO : rc;
 }
 
+int cf_volume_write_piece(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off,
+						  struct cf_written *out)
+{
+	*out = (struct cf_written){.len = 0};
+	if (cf_volume_segment(v, off)->kind == CF_SEGMENT_ZERO) {
+		out->len = all_zero(buf, len) ? len : 0;
+		return out->len ? 0 : -EIO;
+	}
+	struct cf_range range;
+	cf_volume_lock(v, &range, off, len, CF_RANGE_EXCLUSIVE);
+	int rc = write_locked(v, w, buf, len, off, out);
+	cf_volume_unlock(v, &range);
+	return rc;
+}
+
 ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len, uint64_t off)
 {
 	assert(len <= CF_IO_MAX);
@@ -205,16 +234,19 @@ ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t 
 	len = (size_t)cf_volume_clamp(v, off, len);
 	if (!len)
 		return -ENOSPC;
-	struct cf_range range;
-	struct cf_written out;
-	cf_volume_lock(v, &range, off, len, CF_RANGE_EXCLUSIVE);
-	int rc = cf_volume_write_locked(v, w, buf, len, off, &out);
-	cf_volume_unlock(v, &range);
+	struct cf_written out = {.damaged = false};
+	size_t done = 0;
+	int rc = 0;
+	while (done < len && !rc) {
+		rc = cf_volume_write_piece(v, w, buf + done, (size_t)cf_volume_piece(v, off + done, len - done), off + done,
+								   &out);
+		done += out.len;
+	}
 	if (rc)
 		cf_volume_count(v, CF_COUNT_WRITE_ERRORS, 1);
-	if (rc && (out.damaged || !out.len))
+	if (rc && (out.damaged || !done))
 		return rc;
 	cf_volume_count(v, CF_COUNT_WRITES, 1);
-	cf_volume_count(v, CF_COUNT_WRITE_BYTES, out.len);
-	return (ssize_t)out.len;
+	cf_volume_count(v, CF_COUNT_WRITE_BYTES, done);
+	return (ssize_t)done;
 }

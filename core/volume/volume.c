@@ -18,9 +18,6 @@ static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const s
 	if (!o->bytes || o->bytes % du_bytes)
 		return cf_fail(err, -EINVAL, "a volume of %llu bytes is not a multiple of the encryption sector, %u bytes",
 					   (unsigned long long)o->bytes, du_bytes);
-	if (b->bytes > INT64_MAX || o->data_off > b->bytes || o->bytes > b->bytes - o->data_off)
-		return cf_fail(err, -EINVAL, "a volume of %llu bytes at byte %llu does not lie in an image of %llu bytes",
-					   (unsigned long long)o->bytes, (unsigned long long)o->data_off, (unsigned long long)b->bytes);
 	if (o->access == CF_READ_WRITE && b->access != CF_READ_WRITE)
 		return cf_fail(err, -EINVAL, "the image was opened read-only");
 	if (o->access == CF_READ_WRITE && o->bad_sectors == CF_BAD_ZERO)
@@ -80,20 +77,22 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
 	CF_CLEANUP(cf_volume_free) struct cf_volume *v = calloc(1, sizeof(*v));
 	if (!v)
 		return cf_fail(err, -ENOMEM, "out of memory");
-	v->data_off = opts->data_off;
 	v->bytes = opts->bytes;
 	v->access = opts->access;
 	v->discards = opts->discards;
 	v->du_bytes = du_bytes;
 	v->du_shift = cf_units_log2(du_bytes);
-	v->chunk_bytes = du_bytes * CF_CHUNK_DU > CF_CHUNK_MIN ? du_bytes * CF_CHUNK_DU : CF_CHUNK_MIN;
 	v->n_workers = opts->n_workers;
 	v->n_permits = opts->n_permits ? opts->n_permits : opts->n_workers;
+	v->chunk_bytes = du_bytes * CF_CHUNK_DU > CF_CHUNK_MIN ? du_bytes * CF_CHUNK_DU : CF_CHUNK_MIN;
 	cf_rangelock_init(&v->ranges);
 	cf_slots_init(&v->pool, v->n_workers);
 	cf_slots_init(&v->permits, v->n_permits);
 	cf_volume_sync_init(v);
 	cf_bad_init(&v->bad, opts->bad_sectors);
+	rc = cf_volume_set_segments(v, *b, opts, err);
+	if (rc)
+		return rc;
 	v->zeros = calloc(1, v->chunk_bytes);
 	if (!v->zeros || workers_init(v) != 0)
 		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
@@ -178,8 +177,9 @@ void cf_volume_leave(struct cf_volume *v, struct cf_worker *w)
 void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint64_t len, enum cf_range_mode mode)
 {
 	assert(len && cf_volume_clamp(v, off, len) == len);
-	uint64_t from = v->data_off + cf_units_round_down(off, v->du_bytes);
-	uint64_t end = v->data_off + cf_units_round_up(off + len, v->du_bytes);
+	assert(cf_volume_piece(v, off, len) == len);
+	uint64_t from = cf_volume_at(v, cf_units_round_down(off, v->du_bytes));
+	uint64_t end = cf_volume_at(v, cf_units_round_down(off + len - 1, v->du_bytes)) + v->du_bytes;
 	from = cf_units_round_down(from, v->backing->granule);
 	end = cf_units_round_up(end, v->backing->granule);
 	cf_rangelock_acquire(&v->ranges, r, from, end - from, mode);
@@ -188,6 +188,17 @@ void cf_volume_lock(struct cf_volume *v, struct cf_range *r, uint64_t off, uint6
 void cf_volume_unlock(struct cf_volume *v, struct cf_range *r)
 {
 	cf_rangelock_release(&v->ranges, r);
+}
+
+static int allocate(struct cf_volume *v, uint64_t off, uint64_t len)
+{
+	int rc = 0;
+	for (uint64_t take; len && !rc; off += take, len -= take) {
+		take = cf_volume_piece(v, off, len);
+		if (cf_volume_segment(v, off)->kind == CF_SEGMENT_CRYPT)
+			rc = v->backing->ops->allocate(v->backing, cf_volume_at(v, off), take);
+	}
+	return rc;
 }
 
 int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
@@ -201,7 +212,7 @@ int cf_volume_allocate(struct cf_volume *v, uint64_t off, uint64_t len)
 	if (!v->backing->ops->allocate)
 		return -EOPNOTSUPP;
 	cf_volume_long_begin(v);
-	int rc = v->backing->ops->allocate(v->backing, v->data_off + off, len);
+	int rc = allocate(v, off, len);
 	cf_volume_long_end(v);
 	return rc;
 }

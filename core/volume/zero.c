@@ -24,11 +24,9 @@ static int write_zeros(struct cf_volume *v, struct cf_worker *w, uint64_t off, u
 {
 	while (len) {
 		size_t take = (size_t)min_u64(len, v->chunk_bytes - off % v->chunk_bytes);
-		struct cf_range range;
+		take = (size_t)cf_volume_piece(v, off, take);
 		struct cf_written out;
-		cf_volume_lock(v, &range, off, take, CF_RANGE_EXCLUSIVE);
-		int rc = cf_volume_write_locked(v, w, v->zeros, take, off, &out);
-		cf_volume_unlock(v, &range);
+		int rc = cf_volume_write_piece(v, w, v->zeros, take, off, &out);
 		cf_volume_count(v, CF_COUNT_ZEROED_BYTES, out.len);
 		if (rc) {
 			cf_volume_count(v, CF_COUNT_WRITE_ERRORS, 1);
@@ -54,7 +52,7 @@ static bool can_punch(const struct cf_volume *v)
 {
 	uint32_t granule = v->backing->discard_granule;
 	uint32_t unit = granule < v->du_bytes ? granule : v->du_bytes;
-	return v->discards == CF_DISCARDS_ALLOWED && v->backing->ops->punch && v->data_off % unit == 0;
+	return v->discards == CF_DISCARDS_ALLOWED && v->backing->ops->punch && cf_volume_at(v, 0) % unit == 0;
 }
 
 /* Punch [off, end), whole DUs on whole granules. *done: where it stopped. */
@@ -65,7 +63,7 @@ static int punch_pieces(struct cf_volume *v, uint64_t off, uint64_t end, uint64_
 		struct cf_range range;
 		cf_volume_lock(v, &range, *done, take, CF_RANGE_EXCLUSIVE);
 		cf_volume_long_begin(v);
-		int rc = v->backing->ops->punch(v->backing, v->data_off + *done, take);
+		int rc = v->backing->ops->punch(v->backing, cf_volume_at(v, *done), take);
 		cf_volume_long_end(v);
 		cf_volume_unlock(v, &range);
 		if (rc)
@@ -86,11 +84,11 @@ int cf_volume_punch(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint
 	if (!len)
 		return 0;
 	uint32_t granule = v->backing->discard_granule;
-	uint64_t end = off + len;
-	uint64_t first = cf_units_round_up(v->data_off + cf_units_round_up(off, v->du_bytes), granule) - v->data_off;
-	uint64_t last = v->data_off + cf_units_round_down(end, v->du_bytes);
+	uint64_t end = off + len, start = cf_volume_at(v, 0);
+	uint64_t first = cf_units_round_up(start + cf_units_round_up(off, v->du_bytes), granule) - start;
+	uint64_t last = start + cf_units_round_down(end, v->du_bytes);
 	last = cf_units_round_down(last, granule);
-	last = last > v->data_off ? last - v->data_off : 0;
+	last = last > start ? last - start : 0;
 	if (first >= last)
 		return write_zeros(v, w, off, len);
 	uint64_t done;
@@ -104,10 +102,10 @@ int cf_volume_punch(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint
 /* The next data or hole of the backing as an offset of the volume; its length if that lies behind. */
 static int64_t seek_backing(const struct cf_volume *v, uint64_t off, enum cf_seek what)
 {
-	int64_t at = v->backing->ops->seek(v->backing, v->data_off + off, what);
+	int64_t at = v->backing->ops->seek(v->backing, cf_volume_at(v, off), what);
 	if (at == -ENXIO)
 		return (int64_t)v->bytes;
-	return at < 0 ? at : (int64_t)min_u64((uint64_t)at - v->data_off, v->bytes);
+	return at < 0 ? at : (int64_t)min_u64((uint64_t)at - cf_volume_at(v, 0), v->bytes);
 }
 
 /* A DU with any data in it is data. */

@@ -59,6 +59,9 @@ void cf_header_free(struct cf_header **h);
 /** cf_header_info - never fails: what is not known stays empty. */
 void cf_header_info(struct cf_header *h, struct cf_header_info *out);
 
+/** cf_header_kind - which it is; never CF_HEADER_NONE. */
+enum cf_header_kind cf_header_kind(const struct cf_header *h);
+
 /** cf_header_kind_name - "LUKS1", "LUKS2", "BitLocker", "FileVault2"; "" for none. */
 const char *cf_header_kind_name(enum cf_header_kind kind);
 

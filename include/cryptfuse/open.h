@@ -13,18 +13,33 @@
 #include "cryptfuse/cipher.h"
 #include "cryptfuse/image.h"
 #include "cryptfuse/key.h"
+#include "cryptfuse/segment.h"
 
+struct cf_header;
 struct cf_volume;
 
 /** Whose defaults fill the gaps of a plain volume. */
 enum cf_compat { CF_COMPAT_2_7, CF_COMPAT_2_6 };
+
+/** What kind of volume is asked for. */
+enum cf_type {
+	CF_TYPE_AUTO, /* what the header says; plain if there is none and the cipher was given */
+	CF_TYPE_PLAIN,
+	CF_TYPE_LUKS, /* LUKS1 or LUKS2 */
+	CF_TYPE_LUKS1,
+	CF_TYPE_LUKS2,
+	CF_TYPE_BITLK,
+	CF_TYPE_FVAULT2,
+};
 
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
 struct cf_open_opts {
 	const char *image;
 	const char *partition;             /* --partition: number, name or PARTUUID; offsets and sizes are within it */
 	const struct cf_image *open_image; /* it is open already, and @image only its name; NULL: open it */
-	const char *table_file;            /* --table; then the plain options below must not be given */
+	enum cf_type type;
+	const char *header_file; /* --header: where the header of a LUKS volume is kept apart from its data */
+	const char *table_file;  /* --table; then the plain options below must not be given */
 	const char *cipher, *hash;
 	uint64_t key_bits;
 	enum cf_compat compat;
@@ -40,17 +55,29 @@ struct cf_open_opts {
 	enum cf_bad_sectors bad_sectors;
 	const char *key_file; /* "-": standard input, to its end */
 	uint64_t keyfile_size_bytes, keyfile_offset_bytes;
+	const char *key_slot;           /* --key-slot, a number as text: only this one is tried */
+	const char *volume_key_file;    /* the volume key itself; "-": standard input */
+	const char *volume_key_keyring; /* the same, in the kernel's keyring: "%user:NAME", "NAME" or a serial number */
+	uint64_t tries;                 /* how often a wrong passphrase may be replaced by another; 0: once */
 	const char *engine;
 	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
 };
+
+/** A passphrase came from somebody who can give another one if it is wrong. */
+#define CF_MAY_ASK_AGAIN 1
+
+#define CF_UUID_TEXT 64u
 
 /** How core speaks to a person. */
 struct cf_open_ui {
 	void *ctx;
 	/** One line of information or warning for stderr. */
 	void (*note)(void *ctx, const char *text);
-	/** Get a passphrase: from the terminal, or a line of standard input when it is not one. */
-	int (*passphrase)(void *ctx, const struct cf_open_opts *opts, struct cf_secret_buf *out, struct cf_err *err);
+	/** Get a passphrase: from the terminal, or a line of standard input when it is not one.
+	 * @attempt: 1, then one more each time a passphrase was wrong; 0: a wrong one cannot be told. Returns 0;
+	 * CF_MAY_ASK_AGAIN; -errno. */
+	int (*passphrase)(void *ctx, const struct cf_open_opts *opts, unsigned attempt, struct cf_secret_buf *out,
+					  struct cf_err *err);
 };
 
 /** What is to be opened, all numbers resolved: plain data, sent to the daemon as it is. */
@@ -66,16 +93,22 @@ struct cf_open_plan {
 	char engine[CF_NAME_MAX]; /* "" auto */
 	unsigned n_workers;       /* threads that may wait */
 	unsigned n_permits;       /* of them, how many may compute at once: one a CPU (HAZARDS 17) */
+	unsigned n_segments; /* 0: one piece of @bytes at @data_off; else they count, and @data_off is that of the first */
+	struct cf_segment segment[CF_SEGMENTS_MAX];
+	char type[CF_NAME_MAX];  /* for the status: "plain", "luks2", "bitlk" … */
+	char uuid[CF_UUID_TEXT]; /* of the header; "" none */
+	int keyslot;             /* that was used; -1 none */
 };
 
 /** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */
 struct cf_opening {
 	struct cf_open_plan plan;
-	struct cf_image image; /* open and locked */
-	uint8_t *key;          /* from cf_secret_alloc, plan.cipher.key_bytes long; NULL not yet, or none needed */
+	struct cf_image image;    /* open and locked */
+	uint8_t *key;             /* from cf_secret_alloc, plan.cipher.key_bytes long; NULL not yet, or none needed */
+	struct cf_header *header; /* owned; NULL: a plain volume, or the key is there */
 };
 
-/** cf_opening_fini - close the image, wipe the key; CF_CLEANUP helper, idempotent. */
+/** cf_opening_fini - close the image, wipe the key, free the header; CF_CLEANUP helper, idempotent. */
 void cf_opening_fini(struct cf_opening *o);
 
 /** cf_open_plan - judge the options, open and lock the image, work out the geometry

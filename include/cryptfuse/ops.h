@@ -14,6 +14,15 @@
 
 struct fuse_lowlevel_ops;
 
+/** A file of the mount: a range of the volume. */
+struct cf_ops_file {
+	unsigned number; /* of the partition; 0 the volume itself */
+	uint64_t off, bytes;
+	/* below: under the mutex */
+	unsigned n_open, n_write; /* handles, and those of them that may write */
+	bool stale;               /* another file over the same bytes was written since the kernel cached this one */
+};
+
 struct cf_ops {
 	struct cf_volume *volume; /* borrowed */
 	const struct cf_serve_opts *opts;
@@ -30,9 +39,10 @@ struct cf_ops {
 	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
 	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
 	struct cf_lane space_lane; /* one thread changes space at a time */
-	pthread_mutex_t mutex;     /* n_open */
+	pthread_mutex_t mutex;     /* who has what open */
 	pthread_cond_t released;
-	unsigned n_open;
+	atomic_uint n_files; /* 1, and more once partitions are shown */
+	struct cf_ops_file file[1 + CF_SERVE_PARTS_MAX];
 };
 
 /** cf_ops_init - @plan is read for the status only. */
@@ -43,6 +53,10 @@ void cf_ops_fini(struct cf_ops *o);
 /** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
  * them to as many threads. */
 uint32_t cf_ops_io_bytes(const struct cf_ops *o);
+
+/** cf_ops_publish - show parts of the volume as files of their own, once; one thread, while others serve
+ * Returns 0; -EINVAL a part lies outside, two have one number, or the mount is no directory: then none is shown. */
+int cf_ops_publish(struct cf_ops *o, const struct cf_serve_part *parts, unsigned n) CF_MUST_CHECK;
 
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;

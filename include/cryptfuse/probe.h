@@ -45,6 +45,11 @@ int cf_probe_content(int fd, uint64_t off, uint64_t bytes, struct cf_content *ou
 int cf_window_fd(struct cf_backing *b, const struct cf_extent *keep, unsigned n_keep, int *out_fd,
 				 struct cf_err *err) CF_MUST_CHECK;
 
+/** cf_window_range_fd - the same of a range of it alone: the copy is as long as @range, and @keep counts from its
+ * start, clipped at its end. */
+int cf_window_range_fd(struct cf_backing *b, const struct cf_extent *range, const struct cf_extent *keep,
+					   unsigned n_keep, int *out_fd, struct cf_err *err) CF_MUST_CHECK;
+
 /** cf_window_ends - the two ranges of @e that signatures lie in: the first and the last 2 MiB. */
 void cf_window_ends(const struct cf_extent *e, struct cf_extent out[static 2]);
 

@@ -11,6 +11,7 @@
 
 #include "cryptfuse/backing.h"
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/segment.h"
 #include "cryptfuse/lane.h"
 
 struct cf_volume;
@@ -26,6 +27,8 @@ struct cf_volume_opts {
 	enum cf_bad_sectors bad_sectors; /* CF_BAD_ZERO needs CF_READ_ONLY (HAZARDS 29) */
 	unsigned n_workers;              /* 1 to CF_WORKERS_MAX: requests that may wait for the backing at once */
 	unsigned n_permits; /* 1 to n_workers: how many of them may compute at once, as the cipher was made for; 0: all */
+	const struct cf_segment *segment; /* @n_segments, borrowed: they say where the volume lies, @data_off does not */
+	unsigned n_segments;              /* 0: one piece; no discards with more */
 };
 
 /** Counters since open, for the status. */
@@ -49,8 +52,8 @@ struct cf_worker {
 };
 
 /** cf_volume_new - put a volume together
- * @b, @c: taken (left NULL) on success, untouched on failure. Returns 0; -EINVAL the range does not lie in the backing,
- * or is no multiple of the DU; -ENOMEM. */
+ * @b, @c: taken (left NULL) on success, untouched on failure. Returns 0; -EINVAL the range or a segment does not lie in
+ * the backing, or is no multiple of the DU; -ENOMEM. */
 int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_cipher **c,
 				  const struct cf_volume_opts *opts, struct cf_err *err) CF_MUST_CHECK;
 
@@ -95,16 +98,17 @@ unsigned cf_volume_waiting(struct cf_volume *v);
  * @w: from cf_volume_enter      @off: bytes, any alignment, any value
  * @buf: out, @len bytes (may be w->io)   @len: bytes, at most CF_IO_MAX
  * Shape: touches ceil((off % DU + len) / DU) data units; short only at the end of the volume; 0 at or past it.
- * Threads: any number at once; waits for writes to the same data units.
+ * Threads: any number at once; waits for writes to the same data units. Segments are read one after the other.
  * Returns: bytes read; -EIO the backing or the engine failed (under CF_BAD_ZERO a failing backing gives zeros). On
  * error @buf is undefined. Source: Linux drivers/md/dm-crypt.c, crypt_convert(). */
 ssize_t cf_volume_read(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off) CF_MUST_CHECK;
 
 /** cf_volume_write - encrypt a byte range into the volume
- * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written.
- * Returns: bytes written: short at the end of the volume, or where the backing failed after whole data units; -ENOSPC
- * starts at or past the end; -EROFS; -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on
- * error (HAZARDS 14); if that could not be kept: -EIO, however much was written, and undo_failures. */
+ * @buf: borrowed, left intact. Data units covered in part are read, decrypted, changed, encrypted, written. A segment
+ * of zeros takes zeros, which change nothing, and gives -EIO for anything else. Returns: bytes written: short at the
+ * end of the volume, or where the backing failed after whole data units; -ENOSPC starts at or past the end; -EROFS;
+ * -EIO, -ENOSPC, … the backing's own. Bytes outside the range never change, also on error (HAZARDS 14); if that could
+ * not be kept: -EIO, however much was written, and undo_failures. */
 ssize_t cf_volume_write(struct cf_volume *v, struct cf_worker *w, const uint8_t *buf, size_t len,
 						uint64_t off) CF_MUST_CHECK;
 

@@ -107,12 +107,12 @@ class Terminal:
 
 
 PROGRAM, IMAGE, MNT = sys.argv[2:5]
-ASK = f"Enter passphrase for {IMAGE}: "
+ASK = f"Passphrase for {IMAGE}: "
 VERIFY = "Verify passphrase: "
 
 
 def run(*options):
-    return Terminal(PROGRAM, "open", *options, IMAGE, MNT)
+    return Terminal(PROGRAM, "open", "--type", "plain", *options, IMAGE, MNT)
 
 
 def right():

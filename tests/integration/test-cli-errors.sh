@@ -37,8 +37,9 @@ refuse 1 'needs its' open "$IMG" "$M" --cipher
 refuse 1 'MOUNTPOINT' close
 refuse 1 "'12x'" open --offset 12x "$IMG" "$M"
 refuse 1 'contradict' open --allow-root --allow-other "$IMG" "$M"
-refuse 1 'not yet' open --type luks2 "$IMG" "$M"
-refuse 1 'no such type' open --type zip "$IMG" "$M"
+refuse 4 'no luks2 header found' open --type luks2 "$IMG" "$M"
+refuse 4 'no header found.*--type plain' open "$IMG" "$M"
+refuse 1 'must be one of' open --type zip "$IMG" "$M"
 for name in . .. a/b ../x; do refuse 1 '--name' open --name "$name" "${XTS[@]}" "$IMG" "$M"; done
 refuse 1 '--name' open --name "$(printf 'x%.0s' {1..256})" "${XTS[@]}" "$IMG" "$M"
 for good in --help -? --version -V help; do
@@ -112,9 +113,9 @@ refuse 1 "$S/short" open -q -c aes-xts-plain64 -s 256 -d "$S/short" "$IMG" "$M"
 refuse 1 "$S/key" open -q -c aes-xts-plain64 -s 256 -d "$S/key" --keyfile-offset 33 "$IMG" "$M"
 refuse 1 "$S/nokey" open -q -c aes-xts-plain64 -s 256 -d "$S/nokey" "$IMG" "$M"
 refuse 1 "$S/notable" open -q --table "$S/notable" "$IMG" "$M"
-assert_exit 1 'standard input' "$CRYPTFUSE" open -q "$IMG" "$M"
+assert_exit 1 'standard input' "$CRYPTFUSE" open -q --type plain "$IMG" "$M"
 assert_gone "$M"
-assert_exit 1 'standard input' "$CRYPTFUSE" open -q -d - "$IMG" "$M"
+assert_exit 1 'standard input' "$CRYPTFUSE" open -q --type plain -d - "$IMG" "$M"
 assert_gone "$M"
 
 # ---- busy ----
@@ -135,10 +136,10 @@ cd "$S"
 assert_gone "$M"
 
 # ---- -q says nothing when all is well; otherwise the notes are there ----
-open_vol "$M" -q --compat 2.6 -d "$S/key" "$IMG"
+open_vol "$M" -q --type plain --compat 2.6 -d "$S/key" "$IMG"
 [ ! -s "$S/open.err" ] || fail "-q: $(cat "$S/open.err")"
 close_vol "$M"
-open_vol "$M" -d "$S/key" "$IMG"
+open_vol "$M" --type plain -d "$S/key" "$IMG"
 assert_match "notes" 'defaults' "$(cat "$S/open.err")"
 assert_match "notes" 'last 188 bytes' "$(cat "$S/open.err")"
 assert_match "notes" 'nothing known' "$(cat "$S/open.err")"

@@ -19,7 +19,7 @@ same() {
 	mounted "$M" || fail "$1: not open"
 	cp "$M/volume" "$S/typed"
 	close_vol "$M"
-	printf '%s\n' "$2" | open_vol "$M" -q "$IMG"
+	printf '%s\n' "$2" | open_vol "$M" -q --type plain "$IMG"
 	assert_same "$1" "$S/typed" "$M/volume"
 	close_vol "$M"
 }

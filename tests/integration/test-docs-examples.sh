@@ -4,7 +4,7 @@
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need mkfs.ext4 debugfs python3
+need mkfs.ext4 debugfs python3 cryptsetup
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
@@ -14,6 +14,8 @@ PATH=$S/bin:$PATH
 # ---- the manual: the lines that begin with "$ ", in order, in one folder; not the block with --allow-root ----
 cd "$S/man"
 truncate -s 16M old.img copy-of-the-disk.img
+truncate -s 32M luks.img
+cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 luks.img <<<"the passphrase"
 head -c 64 /dev/urandom >key
 table table 32768 aes-xts-plain64 "$(random_hex 64)" 0 0
 awk '/^\.Sh/ { here = $2 == "EXAMPLES" }

@@ -42,6 +42,9 @@ static void setup(void)
 	plan.cipher.iv_numbering = CF_IV_LARGE_SECTORS;
 	plan.cipher.iv_offset = UINT64_MAX - 7;
 	strcpy(plan.engine, "openssl");
+	strcpy(plan.type, "luks2");
+	strcpy(plan.uuid, "0fb3d2c5-2b3c-4d67-a91f-7d25e6a4e7c1");
+	plan.keyslot = 3;
 	key = cf_secret_alloc(64);
 	ck_assert_ptr_nonnull(key);
 	for (unsigned i = 0; i < 64; i++)
@@ -96,7 +99,9 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert_str_eq(text_of(o, "image"), opts.image);
 	ck_assert_str_eq(text_of(o, "mountpoint"), opts.mountpoint);
 	ck_assert_str_eq(text_of(o, "cipher"), "aes-xts-plain64");
-	ck_assert_str_eq(text_of(o, "type"), "plain");
+	ck_assert_str_eq(text_of(o, "type"), "luks2");
+	ck_assert_str_eq(text_of(o, "uuid"), plan.uuid);
+	ck_assert_uint_eq(number_of(o, "keyslot"), 3);
 	ck_assert_str_eq(text_of(o, "engine"), "openssl");
 	ck_assert_uint_eq(number_of(o, "pid"), (uint64_t)getpid());
 	ck_assert_uint_eq(number_of(o, "key_bits"), 512);
@@ -115,6 +120,19 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert(json_object_get_boolean(field(o, "shared")));
 	field(field(field(o, "paths"), "encrypt"), "batch_from");
 	field(field(field(o, "paths"), "decrypt"), "batch_from");
+	json_object_put(o);
+}
+END_TEST
+
+START_TEST(status__of_a_plain_volume_has_no_header)
+{
+	struct json_object *none;
+	strcpy(plan.type, "plain");
+	plan.uuid[0] = '\0';
+	plan.keyslot = -1;
+	struct json_object *o = status();
+	ck_assert_str_eq(text_of(o, "type"), "plain");
+	ck_assert(!json_object_object_get_ex(o, "uuid", &none) && !json_object_object_get_ex(o, "keyslot", &none));
 	json_object_put(o);
 }
 END_TEST
@@ -160,6 +178,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, status__says_what_is_open_and_how);
+	tcase_add_test(t, status__of_a_plain_volume_has_no_header);
 	tcase_add_test(t, status__counts);
 	tcase_add_test(t, status__never_holds_a_piece_of_the_key);
 	suite_add_tcase(s, t);
