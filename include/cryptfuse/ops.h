@@ -50,15 +50,6 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 				 const struct cf_open_plan *plan);
 void cf_ops_fini(struct cf_ops *o);
 
-<<<<<<< HEAD
-/** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
- * them to as many threads. */
-uint32_t cf_ops_io_bytes(const struct cf_ops *o);
-
-/** cf_ops_publish - show parts of the volume as files of their own, once; one thread, while others serve
- * Returns 0; -EINVAL a part lies outside, two have one number, or the mount is no directory: then none is shown. */
-int cf_ops_publish(struct cf_ops *o, const struct cf_serve_part *parts, unsigned n) CF_MUST_CHECK;
-=======
 /** cf_ops_publish - show parts of the volume as files of their own, once; one thread, while others serve
  * Returns 0; -EINVAL a part lies outside, two have one number, or the mount is no directory: then none is shown. */
 int cf_ops_publish(struct cf_ops *o, const struct cf_serve_part *parts, unsigned n) CF_MUST_CHECK;
@@ -66,7 +57,6 @@ int cf_ops_publish(struct cf_ops *o, const struct cf_serve_part *parts, unsigned
 /** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
  * them to as many threads. */
 uint32_t cf_ops_io_bytes(const struct cf_ops *o);
->>>>>>> main
 
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;
