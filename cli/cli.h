@@ -101,6 +101,12 @@ int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_op
 /** cli_fuse_check - is FUSE usable by this user, with @share? -ENODEV, -ENOENT something is missing; -EPERM. */
 int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
 
+/** cli_look_inside - say what is in a volume that was just mounted, and have its partitions shown as files too
+ * @daemon: serves it, after cf_serve_start. Says what goes wrong; -q says nothing else. Returns 1 something
+ * known was found; 0 nothing; -errno. */
+int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
+					struct cf_serve *daemon);
+
 #define CLI_STATUS_MAX 65536u    /* bytes of status JSON, NUL included: what an xattr holds */
 #define CLI_STATUS_TIMEOUT_S 5u  /* a daemon that does not answer within it hangs */
 #define CLI_SYNC_TIMEOUT_S 600u  /* a slow disk may need minutes to take what is cached */

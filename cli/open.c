@@ -16,7 +16,6 @@
 
 #include "cli.h"
 #include "cryptfuse/err.h"
-#include "cryptfuse/probe.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 
@@ -66,6 +65,7 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;
 	s->cache = o->cache;
+	s->readahead_kib = (unsigned)o->readahead_kib;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
 	s->debug = (int)o->debug;
@@ -90,40 +90,6 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 	cf_open_command(&o->volume, &opening.plan);
 	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
-}
-
-/* ---- what is inside ---- */
-
-static void volume_path(const struct cf_serve_opts *s, char path[static PATH_MAX])
-{
-	const int n = s->kind == CF_MOUNT_FILE ? snprintf(path, PATH_MAX, "%s", s->mountpoint)
-										   : snprintf(path, PATH_MAX, "%s/%s", s->mountpoint, s->name);
-	if (n < 0 || n >= PATH_MAX)
-		path[0] = '\0';
-}
-
-/* A wrong passphrase of a plain volume opens as noise: what libblkid finds is the only sign that it was right. Returns
- * whether something was found; -errno. */
-static int say_content(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan)
-{
-	char path[PATH_MAX], found[256] = "", size[32], cipher[CF_SPEC_TEXT];
-	struct cf_err err = {0};
-	volume_path(s, path);
-	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	const int rc = fd < 0 ? -errno : cf_probe_fd(fd, found, sizeof(found), &err);
-	if (o->batch)
-		return rc;
-	cli_format_bytes(plan->bytes, size, sizeof(size));
-	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
-	cli_say("%s is open at %s: %s, %s, %s%s%s%s", o->args[0], path, plan->type, size, cipher,
-			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
-	if (rc == 0)
-		cli_say(strcmp(plan->type, "plain")
-					? "nothing known was found inside: a new volume looks like this"
-					: "nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
-	else if (rc < 0)
-		cli_say("could not look inside %s: %s", path, err.code ? err.text : strerror(-rc));
-	return rc;
 }
 
 /* --require-signature: what opened as noise does not stay open. */
@@ -151,7 +117,7 @@ static int run_open(const struct cli_opts *given, struct cf_err *err)
 		cf_serve_abandon(&daemon);
 		return rc;
 	}
-	if (say_content(&o, &s, &plan) <= 0 && o.require_signature)
+	if (cli_look_inside(&o, &s, &plan, &daemon) <= 0 && o.require_signature)
 		return close_again(&o, &daemon, err);
 	if (s.foreground && cf_serve_wait(&daemon) != 0)
 		return cf_fail(err, -EIO, "%s: the last writes did not reach the image", o.args[0]);

@@ -144,6 +144,27 @@ static int take_size(struct cli_opts *out, const struct cli_option *o, const cha
 	return 0;
 }
 
+/* A number alone is sectors, as in cryptsetup, of any size: it need not be bytes that could be. */
+static int take_sectors(struct cli_opts *out, const struct cli_option *o, const char *text, struct cf_err *err)
+{
+	uint64_t n, bytes;
+	int rc = cf_units_parse_number(text, UINT64_MAX, &n);
+	if (rc == -EINVAL) {
+		rc = cf_units_parse_size(text, CF_SECTOR_BYTES, &bytes);
+		if (rc == -EINVAL)
+			return cf_fail(err, rc, "--%s '%s': not a number of sectors, nor a size with K, M, G, T or S behind it",
+						   o->name, text);
+		if (rc == 0 && bytes % CF_SECTOR_BYTES)
+			return cf_fail(err, -EINVAL, "--%s '%s': not a multiple of 512 bytes", o->name, text);
+		n = rc ? 0 : bytes / CF_SECTOR_BYTES;
+	}
+	if (rc)
+		return cf_fail(err, -EINVAL, "--%s '%s': too large: at most %llu sectors, or 2^63 bytes", o->name, text,
+					   (unsigned long long)UINT64_MAX);
+	store(out, o, n);
+	return 0;
+}
+
 static int take_octal(struct cli_opts *out, const struct cli_option *o, const char *text, struct cf_err *err)
 {
 	const size_t digits = strspn(text, "01234567");
@@ -180,6 +201,8 @@ static int take(struct cli_opts *out, const struct cli_option *o, const char *te
 		return take_numbers(out, o, text, err);
 	case CLI_SIZE:
 		return take_size(out, o, text, err);
+	case CLI_SECTORS:
+		return take_sectors(out, o, text, err);
 	case CLI_OCTAL:
 		return take_octal(out, o, text, err);
 	case CLI_WORD:

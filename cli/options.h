@@ -42,6 +42,7 @@ struct cli_opts {
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
 	enum cf_mount_share share;
 	enum cf_cache cache;
+	uint64_t readahead_kib; /* 0: the kernel's own */
 	uint64_t stop_timeout_s;
 	unsigned foreground, debug;
 
@@ -70,6 +71,7 @@ enum cli_kind {
 	CLI_NUMBER,  /* decimal digits, .min to .max */
 	CLI_NUMBERS, /* one or several, with commas between; given again, more of them */
 	CLI_SIZE,    /* bytes, or with a suffix */
+	CLI_SECTORS, /* 512-byte sectors; with a suffix a size, which must be whole sectors */
 	CLI_OCTAL,   /* permission bits */
 	CLI_WORD,    /* one of .words */
 	CLI_NO_USE,  /* accepted for the sake of cryptsetup's command lines, without effect */

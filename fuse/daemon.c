@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
@@ -37,7 +38,7 @@
 
 struct daemon {
 	const struct cf_serve_opts *opts;
-	int sock;   /* to the parent; -1 once answered */
+	int sock;   /* to the parent; -1 once nothing more can come */
 	int helper; /* to the unmount helper */
 	int signals;
 	struct cf_open_plan plan;
@@ -45,6 +46,7 @@ struct daemon {
 	struct cf_ops ops;
 	struct fuse_session *session;
 	pthread_t main_thread;
+	atomic_int ready; /* the parent was told so */
 	atomic_int ended; /* the loop has returned */
 };
 
@@ -84,15 +86,38 @@ static void end_loop(struct daemon *d)
 	}
 }
 
+/* What the parent found inside, or its end. Returns 1 when nothing more can come. The socket is say_ready's until that
+ * has returned. */
+static int hear_parent(struct daemon *d)
+{
+	static const struct timespec pause = {.tv_nsec = 2 * 1000 * 1000};
+	struct cf_serve_part parts[CF_SERVE_PARTS_MAX];
+	if (!atomic_load(&d->ready)) {
+		nanosleep(&pause, NULL);
+		return 0;
+	}
+	int n = cf_ipc_recv_parts(d->sock, parts);
+	if (n == -EAGAIN)
+		return 0;
+	int r = n < 0 ? n : cf_ops_publish(&d->ops, parts, (unsigned)n);
+	(void)!cf_ipc_answer(d->sock, r < 0 ? CF_IPC_ERROR : CF_IPC_READY, r,
+						 r < 0 ? "the daemon refuses the list of partitions" : NULL);
+	cf_close_fd(&d->sock);
+	return 1;
+}
+
 /* Without its helper the daemon cannot unmount; it serves on, so that nothing is lost, until somebody else does. */
 static void *control(void *arg)
 {
 	struct daemon *d = arg;
-	struct pollfd p[2] = {{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}};
+	struct pollfd p[3] = {
+		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
 	for (;;) {
 		struct signalfd_siginfo info;
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 3, -1) < 0)
 			continue;
+		if (p[2].revents && hear_parent(d))
+			p[2].fd = -1;
 		if (p[0].revents && read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			cf_helper_tell(d->helper, CF_HELPER_STOP, NULL);
 		if (p[1].revents && cf_helper_hear(d->helper))
@@ -179,7 +204,21 @@ static void say_ready(void *arg)
 	struct daemon *d = arg;
 	if (cf_ipc_answer(d->sock, CF_IPC_READY, 0, NULL) < 0)
 		cf_helper_tell(d->helper, CF_HELPER_STOP, NULL); /* nobody waits for it any more */
-	cf_close_fd(&d->sock);
+	atomic_store(&d->ready, 1);
+}
+
+/* Set before the kernel's first request is answered, which can only lower it. */
+static int set_readahead(struct daemon *d, const struct cf_mount *m)
+{
+	char text[CF_ERR_TEXT];
+	unsigned asked = d->opts->readahead_kib;
+	d->ops.readahead_kib = cf_session_readahead(m, asked);
+	if (d->ops.readahead_kib >= asked)
+		return 0;
+	snprintf(text, sizeof(text),
+			 "--readahead %u: only root can make the kernel read ahead further than it does; %u KiB is it", asked,
+			 d->ops.readahead_kib);
+	return cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, text);
 }
 
 static int mount_volume(struct daemon *d, struct cf_err *err)
@@ -195,7 +234,10 @@ static int mount_volume(struct daemon *d, struct cf_err *err)
 	if (cf_mounts_find(d->opts->mountpoint, &m) != 1)
 		return cf_fail(err, -EIO, "mounted on %s, but /proc/self/mountinfo does not show it", d->opts->mountpoint);
 	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
-	return r < 0 ? cf_fail(err, r, "the unmount helper has ended") : 0;
+	if (r < 0)
+		return cf_fail(err, r, "the unmount helper has ended");
+	r = set_readahead(d, &m);
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
 /* From here on: no new programs, no rights. The sandbox proper belongs after this, before the threads. */
@@ -255,7 +297,7 @@ static int serve(struct daemon *d, struct cf_err *err)
 	atomic_store(&d->ended, 1);
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
-	return d->sock < 0
+	return atomic_load(&d->ready)
 			   ? 0
 			   : cf_fail(err, r < 0 ? r : -EIO, "the kernel did not take up the mount on %s", d->opts->mountpoint);
 }
@@ -280,7 +322,7 @@ _Noreturn void cf_daemon_main(int sock, const struct cf_serve_opts *opts)
 	if (r == 0)
 		r = serve(&d, &err);
 	int synced = finish(&d);
-	if (r < 0 && d.sock >= 0)
+	if (r < 0 && !atomic_load(&d.ready))
 		(void)!cf_ipc_answer(d.sock, CF_IPC_ERROR, r, err.text);
 	_exit(r < 0 || synced < 0);
 }

@@ -8,6 +8,7 @@
 
 #include "cryptfuse/helper.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -98,33 +99,69 @@ static int is_there(const struct helper *h)
 		   !(h->was_below && same_dev(&m, &h->below));
 }
 
-static int open_volume_file(const struct helper *h)
+/** Every file of the mount, open. */
+struct held {
+	unsigned n;
+	int fd[1 + CF_SERVE_PARTS_MAX];
+};
+
+static void hold(struct held *h, int dir, const char *name)
+{
+	int fd = h->n < CF_ARRAY_LEN(h->fd) ? openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (fd >= 0)
+		h->fd[h->n++] = fd;
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+static void hold_all(const struct helper *h, struct held *held)
 {
 	const struct cf_serve_opts *o = h->opts;
-	char path[PATH_MAX + NAME_MAX + 2];
-	snprintf(path, sizeof(path), "%s%s%s", o->mountpoint, o->kind == CF_MOUNT_FILE ? "" : "/",
-			 o->kind == CF_MOUNT_FILE ? "" : o->name);
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	held->n = 0;
+	if (o->kind == CF_MOUNT_FILE) {
+		hold(held, AT_FDCWD, o->mountpoint);
+		return;
+	}
+	CF_CLEANUP(close_dir) DIR *d = opendir(o->mountpoint);
+	for (const struct dirent *e; d && (e = readdir(d));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			hold(held, dirfd(d), e->d_name);
+}
+
+static void let_all_go(struct held *held)
+{
+	while (held->n)
+		cf_close_fd(&held->fd[--held->n]);
 }
 
 /* Send every dirty page, of the page cache and of mappings, to the daemon, and have it sync the image. What can fail
  * here is reported to those who wrote, by their own fsync. */
-static void flush_volume(const struct helper *h)
+static void flush_all(const struct held *held)
 {
-	CF_CLEANUP(cf_close_fd) int fd = open_volume_file(h);
-	if (fd >= 0)
-		fsync(fd);
+	for (unsigned i = 0; i < held->n; i++)
+		fsync(held->fd[i]);
 }
 
-/* Detach with the file held open, to flush once more what was written in between. */
+static void flush_files(const struct helper *h)
+{
+	CF_CLEANUP(let_all_go) struct held held;
+	hold_all(h, &held);
+	flush_all(&held);
+}
+
+/* Detach with the files held open, to flush once more what was written in between. */
 static void detach_flushed(const struct helper *h)
 {
-	CF_CLEANUP(cf_close_fd) int fd = open_volume_file(h);
-	if (fd >= 0)
-		fsync(fd);
-	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH) : 0;
-	if (r == 0 && fd >= 0)
-		fsync(fd);
+	CF_CLEANUP(let_all_go) struct held held;
+	hold_all(h, &held);
+	flush_all(&held);
+	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL) : 0;
+	if (r == 0)
+		flush_all(&held);
 }
 
 static int64_t now_ms(void)
@@ -151,7 +188,7 @@ static int pause_or_end(int sock)
 static int unmount_in_time(const struct helper *h, int64_t deadline)
 {
 	while (is_there(h)) {
-		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
+		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL, NULL) == 0)
 			return 1;
 		if (now_ms() >= deadline)
 			return 0;
@@ -167,7 +204,7 @@ static int unmount_in_time(const struct helper *h, int64_t deadline)
 static void stop(const struct helper *h)
 {
 	int64_t deadline = now_ms() + (int64_t)h->opts->stop_timeout_s * 1000;
-	flush_volume(h);
+	flush_files(h);
 	if (!unmount_in_time(h, deadline)) {
 		detach_flushed(h);
 		cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
@@ -194,7 +231,7 @@ static void run(struct helper *h)
 			stop(h);
 	}
 	if (is_there(h))
-		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH);
+		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL);
 }
 
 /* ---- the process ---- */

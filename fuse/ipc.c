@@ -163,6 +163,30 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct
 	return 0;
 }
 
+int cf_ipc_send_parts(int sock, const struct cf_serve_part *parts, unsigned n)
+{
+	struct cf_serve_part none = {0}; /* a message of no bytes would be the end */
+	return n > CF_SERVE_PARTS_MAX ? -E2BIG
+		   : n                    ? send_bytes(sock, parts, n * sizeof(*parts))
+								  : send_bytes(sock, &none, 1);
+}
+
+int cf_ipc_recv_parts(int sock, struct cf_serve_part parts[static CF_SERVE_PARTS_MAX])
+{
+	const size_t max = CF_SERVE_PARTS_MAX * sizeof(parts[0]);
+	ssize_t n;
+	do
+		n = recv(sock, parts, max, MSG_TRUNC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	if (n == 1)
+		return 0;
+	if (n == 0 || (size_t)n > max || (size_t)n % sizeof(parts[0]))
+		return n == 0 ? -EPIPE : -EPROTO;
+	return (int)((size_t)n / sizeof(parts[0]));
+}
+
 int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text)
 {
 	struct cf_ipc_answer a = {.kind = kind, .code = code};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* ops.c - the table of FUSE operations, open files, and what is refused.
+/* ops.c - the table of FUSE operations, open and close, and what is refused.
  *
  * Nothing here is left out that the kernel would remember as missing: an operation this file system has not answers
- * EPERM. Any number of threads; the count of open files has a mutex. */
+ * EPERM. Any number of threads. */
 #include "config.h"
 
 #include "cryptfuse/ops_slots.h"
@@ -11,8 +11,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define TRUNC_WAIT_S 1
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
@@ -23,38 +21,12 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 /* ---- handles ---- */
 
-/* Count a handle in. One that truncates wants to be alone, since the kernel drops the others' dirty mapped pages
- * (HAZARDS 10). The release of a file that was just closed may still be under way: give it a moment. */
-static int count_in(struct cf_ops *o, int truncates)
-{
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += TRUNC_WAIT_S;
-	pthread_mutex_lock(&o->mutex);
-	int r = 0;
-	while (truncates && o->n_open && r == 0)
-		r = pthread_cond_timedwait(&o->released, &o->mutex, &until);
-	if (truncates && o->n_open)
-		r = -EBUSY;
-	else
-		o->n_open++;
-	pthread_mutex_unlock(&o->mutex);
-	return r < 0 ? r : 0;
-}
-
-static void count_out(struct cf_ops *o)
-{
-	pthread_mutex_lock(&o->mutex);
-	o->n_open--;
-	pthread_cond_broadcast(&o->released);
-	pthread_mutex_unlock(&o->mutex);
-}
-
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct cf_ops *o = cf_ops_of(req);
 	enum cf_access access = (fi->flags & O_ACCMODE) == O_RDONLY ? CF_READ_ONLY : CF_READ_WRITE;
-	if (!cf_ops_is_file(o, ino)) {
+	int i = cf_ops_index(o, ino);
+	if (i < 0) {
 		fuse_reply_err(req, EISDIR);
 		return;
 	}
@@ -63,18 +35,21 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	struct cf_ops_handle *h = calloc(1, sizeof(*h));
-	int r = h ? count_in(o, fi->flags & O_TRUNC) : -ENOMEM;
+	struct cf_ops_file *f = &o->file[i];
+	enum cf_ops_pages pages;
+	int r = h ? cf_ops_count_in(o, f, access, fi->flags & O_TRUNC, &pages) : -ENOMEM;
 	if (r < 0) {
 		free(h);
 		fuse_reply_err(req, -r);
 		return;
 	}
+	h->file = f;
 	h->access = access;
 	atomic_init(&h->page_writes, atomic_load(&o->page_writes));
 	fi->fh = (uintptr_t)h;
-	cf_ops_open_as(o, fi);
+	cf_ops_open_as(o, pages, fi);
 	if (fuse_reply_open(req, fi) != 0) { /* whoever wanted it has gone: there will be no release */
-		count_out(o);
+		cf_ops_count_out(o, f, access);
 		free(h);
 	}
 }
@@ -82,12 +57,13 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	free(cf_ops_handle_of(fi));
-	count_out(cf_ops_of(req));
+	struct cf_ops_handle *h = cf_ops_handle_of(fi);
+	cf_ops_count_out(cf_ops_of(req), h->file, h->access);
+	free(h);
 	fuse_reply_err(req, 0);
 }
 
-/* ---- what a file system of one file refuses ---- */
+/* ---- what a file system of these files refuses ---- */
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
@@ -160,6 +136,8 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 	*o = (struct cf_ops){.volume = v, .opts = opts, .plan = plan, .uid = geteuid(), .gid = getegid()};
 	clock_gettime(CLOCK_REALTIME, &o->since);
 	cf_lane_init(&o->space_lane, cf_ops_change_space, o);
+	o->file[0].bytes = cf_volume_bytes(v);
+	atomic_init(&o->n_files, 1);
 	pthread_mutex_init(&o->mutex, NULL);
 	pthread_cond_init(&o->released, NULL);
 }

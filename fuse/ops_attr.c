@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* ops_attr.c - what the mount looks like: one file, in a directory or by itself, that never changes its size.
+/* ops_attr.c - what the mount looks like: a file by itself, or files in a directory, that never change their size.
  *
- *     CF_MOUNT_DIRECTORY   inode 1 the directory, inode 2 the volume
- *     CF_MOUNT_FILE        inode 1 the volume
- *
- * Nothing here changes while it is mounted, so the kernel may keep all of it. Reads no volume data; any thread. */
+ * Nothing here changes while it is mounted but that files come, so the kernel may keep all of it. Reads no volume data;
+ * any thread. */
 #include "config.h"
 
 #include "cryptfuse/ops_slots.h"
@@ -15,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define INO_FILE 2
+#define DOTS 2
 #define KEEP_S 86400.0
 #define MIN_BLOCK 4096u
 #define STATUS_XATTR "user.cryptfuse.status"
@@ -24,11 +22,6 @@
 static bool is_dir(const struct cf_ops *o, fuse_ino_t ino)
 {
 	return o->opts->kind == CF_MOUNT_DIRECTORY && ino == FUSE_ROOT_ID;
-}
-
-bool cf_ops_is_file(const struct cf_ops *o, fuse_ino_t ino)
-{
-	return ino == (o->opts->kind == CF_MOUNT_DIRECTORY ? INO_FILE : FUSE_ROOT_ID);
 }
 
 /* What callers should read, write and discard in: the loop driver takes it as its discard granularity. */
@@ -63,9 +56,10 @@ static int fill_attr(const struct cf_ops *o, fuse_ino_t ino, struct stat *st)
 		st->st_nlink = 2;
 		return 0;
 	}
-	if (!cf_ops_is_file(o, ino))
-		return -ENOENT;
-	uint64_t bytes = cf_volume_bytes(o->volume);
+	int i = cf_ops_index(o, ino);
+	if (i < 0)
+		return i;
+	uint64_t bytes = o->file[i].bytes;
 	st->st_mode = S_IFREG | (o->opts->mode & 0777);
 	st->st_nlink = 1;
 	st->st_size = (off_t)bytes;
@@ -79,8 +73,10 @@ static int fill_attr(const struct cf_ops *o, fuse_ino_t ino, struct stat *st)
 void cf_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct cf_ops *o = cf_ops_of(req);
-	struct fuse_entry_param e = {.ino = INO_FILE, .generation = 1, .attr_timeout = KEEP_S, .entry_timeout = KEEP_S};
-	if (!is_dir(o, parent) || strcmp(name, o->opts->name) != 0 || fill_attr(o, INO_FILE, &e.attr) < 0)
+	struct fuse_entry_param e = {.generation = 1, .attr_timeout = KEEP_S, .entry_timeout = KEEP_S};
+	int i = is_dir(o, parent) ? cf_ops_named(o, name) : -ENOENT;
+	e.ino = i < 0 ? 0 : cf_ops_ino(o, (unsigned)i);
+	if (i < 0 || fill_attr(o, e.ino, &e.attr) < 0)
 		fuse_reply_err(req, ENOENT);
 	else
 		fuse_reply_entry(req, &e);
@@ -94,6 +90,19 @@ void cf_op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 	fuse_reply_none(req);
 }
 
+/* The entries of the directory: ".", "..", then the files. */
+static void entry(const struct cf_ops *o, off_t i, char name[static CF_OPS_NAME_MAX], struct stat *st)
+{
+	fuse_ino_t ino = FUSE_ROOT_ID;
+	if (i < DOTS) {
+		strcpy(name, i == 0 ? "." : "..");
+	} else {
+		ino = cf_ops_ino(o, (unsigned)(i - DOTS));
+		cf_ops_file_name(o, (unsigned)(i - DOTS), name);
+	}
+	(void)fill_attr(o, ino, st);
+}
+
 void cf_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	(void)fi;
@@ -102,17 +111,13 @@ void cf_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struc
 		fuse_reply_err(req, ENOTDIR);
 		return;
 	}
-	const struct {
-		const char *name;
-		fuse_ino_t ino;
-	} entries[] = {{".", FUSE_ROOT_ID}, {"..", FUSE_ROOT_ID}, {o->opts->name, INO_FILE}};
-	char buf[1024];
+	char buf[4096];
 	size_t n = 0, room = size < sizeof(buf) ? size : sizeof(buf);
-	for (off_t i = off < 0 ? 0 : off; i < (off_t)CF_ARRAY_LEN(entries); i++) {
+	for (off_t i = off < 0 ? 0 : off; i < DOTS + (off_t)cf_ops_n_files(o); i++) {
 		struct stat st;
-		if (fill_attr(o, entries[i].ino, &st) < 0)
-			break;
-		size_t need = fuse_add_direntry(req, buf + n, room - n, entries[i].name, &st, i + 1);
+		char name[CF_OPS_NAME_MAX];
+		entry(o, i, name, &st);
+		size_t need = fuse_add_direntry(req, buf + n, room - n, name, &st, i + 1);
 		if (need > room - n)
 			break;
 		n += need;
@@ -163,7 +168,7 @@ void cf_op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs s = {.f_bsize = block,
 						.f_frsize = block,
 						.f_blocks = cf_volume_bytes(o->volume) / block,
-						.f_files = 1,
+						.f_files = cf_ops_n_files(o),
 						.f_namemax = NAME_MAX};
 	fuse_reply_statfs(req, &s);
 }

@@ -81,27 +81,31 @@ void cf_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 struct parked_space {
 	struct cf_lane_job job; /* first */
 	fuse_req_t req;
+	const struct cf_ops_file *file;
 	int mode;
-	uint64_t off, len;
+	uint64_t off, len; /* in the file */
 };
 
 /* Never -ENOSYS: the kernel would not ask again for as long as it is mounted (HAZARDS 8). */
-static int change_space(struct cf_volume *v, int mode, uint64_t off, uint64_t len)
+static int change_space(struct cf_volume *v, const struct cf_ops_file *f, int mode, uint64_t off, uint64_t len)
 {
+	const uint64_t inside = cf_ops_clip(f, off, len), at = f->off + off;
 	struct cf_worker *w;
 	int r;
 	switch (mode) {
 	case 0:
 	case FALLOC_FL_KEEP_SIZE:
-		return cf_volume_allocate(v, off, len);
+		return inside < len ? -ENOSPC : cf_volume_allocate(v, at, len);
 	case FALLOC_FL_ZERO_RANGE:
 	case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+		if (inside < len)
+			return -ENOSPC;
 		w = cf_volume_enter(v);
-		r = cf_volume_zero(v, w, off, len);
+		r = cf_volume_zero(v, w, at, len);
 		break;
 	case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
 		w = cf_volume_enter(v);
-		r = cf_volume_punch(v, w, off, len);
+		r = cf_volume_punch(v, w, at, inside);
 		break;
 	default:
 		return -EOPNOTSUPP;
@@ -116,7 +120,7 @@ void cf_ops_change_space(void *ops, struct cf_lane_job *jobs)
 	for (struct cf_lane_job *next; jobs; jobs = next) {
 		struct parked_space *p = (struct parked_space *)jobs;
 		next = jobs->next;
-		int r = change_space(o->volume, p->mode, p->off, p->len);
+		int r = change_space(o->volume, p->file, p->mode, p->off, p->len);
 		fuse_reply_err(p->req, r == -ENOSYS ? EOPNOTSUPP : -r);
 		free(p);
 	}
@@ -135,7 +139,8 @@ void cf_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t 
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	*p = (struct parked_space){.req = req, .mode = mode, .off = (uint64_t)off, .len = (uint64_t)len};
+	*p = (struct parked_space){
+		.req = req, .file = cf_ops_handle_of(fi)->file, .mode = mode, .off = (uint64_t)off, .len = (uint64_t)len};
 	cf_ops_note_write(o, fi);
 	cf_lane_submit(&o->space_lane, &p->job);
 }

@@ -63,10 +63,18 @@ int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const ui
 {
 	/* If it cannot be sent the daemon has gone, and may have said why. */
 	int sent = cf_ipc_send_order(s->sock, plan, key, image);
-	int r = sent < 0 && sent != -EPIPE ? cf_fail(err, sent, "cannot reach the daemon: %s", strerror(-sent))
-									   : wait_ready(s, ui, err);
-	if (r == 0)
-		cf_close_fd(&s->sock);
+	return sent < 0 && sent != -EPIPE ? cf_fail(err, sent, "cannot reach the daemon: %s", strerror(-sent))
+									  : wait_ready(s, ui, err);
+}
+
+int cf_serve_publish(struct cf_serve *s, const struct cf_serve_part *parts, unsigned n, struct cf_err *err)
+{
+	int r = cf_ipc_send_parts(s->sock, parts, n);
+	if (r < 0)
+		r = cf_fail(err, -EIO, "the partitions cannot be shown: %s", strerror(-r));
+	else
+		r = wait_ready(s, NULL, err);
+	cf_close_fd(&s->sock);
 	return r;
 }
 
@@ -93,6 +101,7 @@ int cf_serve_wait(struct cf_serve *s)
 {
 	sigset_t set;
 	int status = 0;
+	cf_close_fd(&s->sock);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

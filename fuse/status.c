@@ -98,8 +98,24 @@ static const char *cache_name(enum cf_cache cache)
 static void put_mount(struct json_object *o, const struct cf_ops *ops)
 {
 	put_text(o, "cache", cache_name(ops->opts->cache));
+	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
+	json_object_object_add(o, "readahead_kib", ops->readahead_kib ? json_object_new_uint64(ops->readahead_kib) : NULL);
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
+}
+
+/* What else is shown, as NAME.p1 and so on. */
+static struct json_object *partitions(const struct cf_ops *ops)
+{
+	struct json_object *list = json_object_new_array();
+	for (unsigned i = 1; i < atomic_load(&ops->n_files); i++) {
+		struct json_object *o = json_object_new_object();
+		put_number(o, "number", ops->file[i].number);
+		put_number(o, "offset", ops->file[i].off);
+		put_number(o, "bytes", ops->file[i].bytes);
+		json_object_array_add(list, o);
+	}
+	return list;
 }
 
 static struct json_object *counters(struct cf_volume *v)
@@ -205,6 +221,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
+	json_object_object_add(o, "partitions", partitions(ops));
 	json_object_object_add(o, "counters", counters(ops->volume));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 	char *copy = text ? strdup(text) : NULL;

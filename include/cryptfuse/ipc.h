@@ -4,6 +4,7 @@
  *
  *     parent -> daemon   order (plan, the image's descriptors), then the key as a message of its own
  *     daemon -> parent   any number of notes, then ready or an error
+ *     parent -> daemon   perhaps a list of parts of the volume, which is answered in the same way
  *
  * The key is received straight into the secret arena, so that no other copy is made in either process. Blocking;
  * one thread at a time on each end. */
@@ -11,7 +12,7 @@
 #define CRYPTFUSE_IPC_H
 
 #include "cryptfuse/err.h"
-#include "cryptfuse/open.h"
+#include "cryptfuse/serve.h"
 
 enum cf_ipc_kind { CF_IPC_NOTE, CF_IPC_READY, CF_IPC_ERROR };
 
@@ -38,6 +39,12 @@ int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *
  * @key: out, owned, from cf_secret_alloc; NULL when the cipher has none   @image: out, owned
  * Returns 0; -EPIPE the parent has gone; -EPROTO what came is no order; -ENOMEM. */
 int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image) CF_MUST_CHECK;
+
+/** cf_ipc_send_parts - what else is to be shown; @n at most CF_SERVE_PARTS_MAX. 0 or -errno. */
+int cf_ipc_send_parts(int sock, const struct cf_serve_part *parts, unsigned n) CF_MUST_CHECK;
+
+/** cf_ipc_recv_parts - the daemon's side: how many; -EPIPE the parent has gone; -EPROTO. Does not wait. */
+int cf_ipc_recv_parts(int sock, struct cf_serve_part parts[static CF_SERVE_PARTS_MAX]) CF_MUST_CHECK;
 
 /** cf_ipc_answer - one message to the parent; @text may be NULL. 0 or -errno: -EPIPE it has gone. */
 int cf_ipc_answer(int sock, enum cf_ipc_kind kind, int code, const char *text) CF_MUST_CHECK;

@@ -11,6 +11,7 @@
 
 /** An open file; fi->fh points to it. */
 struct cf_ops_handle {
+	struct cf_ops_file *file;
 	enum cf_access access;
 	atomic_bool wrote;       /* since the last good sync */
 	atomic_uint page_writes; /* of struct cf_ops, at the last good sync */
@@ -26,8 +27,39 @@ static inline struct cf_ops_handle *cf_ops_handle_of(const struct fuse_file_info
 	return (struct cf_ops_handle *)(uintptr_t)fi->fh;
 }
 
-/** cf_ops_is_file - is it the volume's inode? */
-bool cf_ops_is_file(const struct cf_ops *o, fuse_ino_t ino);
+/* ops_files.c: the files, counted from 0, the volume itself */
+
+#define CF_OPS_NAME_MAX (NAME_MAX + 16u) /* NAME.p<number> */
+
+/** cf_ops_n_files, cf_ops_ino - how many there are; the inode of one. */
+unsigned cf_ops_n_files(const struct cf_ops *o);
+fuse_ino_t cf_ops_ino(const struct cf_ops *o, unsigned i);
+
+/** cf_ops_index - which file an inode is; -ENOENT none. */
+int cf_ops_index(const struct cf_ops *o, fuse_ino_t ino);
+
+/** cf_ops_named - which file is called so; -ENOENT none. */
+int cf_ops_named(const struct cf_ops *o, const char *name);
+
+void cf_ops_file_name(const struct cf_ops *o, unsigned i, char name[static CF_OPS_NAME_MAX]);
+
+/** cf_ops_clip - how much of a range lies inside a file. */
+static inline uint64_t cf_ops_clip(const struct cf_ops_file *f, uint64_t off, uint64_t len)
+{
+	uint64_t rest = off < f->bytes ? f->bytes - off : 0;
+	return len < rest ? len : rest;
+}
+
+/** What the kernel has cached of a file. */
+enum cf_ops_pages { CF_OPS_PAGES_GOOD, CF_OPS_PAGES_STALE /* to be dropped at this open */ };
+
+/** cf_ops_count_in - a handle is opened: 0; -EBUSY it would write where another file is open for writing, or truncate
+ * where it is not alone. Waits a second at most. */
+int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, int truncates,
+					enum cf_ops_pages *pages) CF_MUST_CHECK;
+
+/** cf_ops_count_out - it is closed. */
+void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
 
 /* ops_init.c: what is asked of the kernel */
 
@@ -35,7 +67,11 @@ bool cf_ops_is_file(const struct cf_ops *o, fuse_ino_t ino);
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn);
 
 /** cf_ops_open_as - how the kernel shall treat a file that is being opened: cached, kept, or neither. */
-void cf_ops_open_as(const struct cf_ops *o, struct fuse_file_info *fi);
+void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse_file_info *fi);
+
+/** cf_ops_own_killpriv - tell the kernel that it need not ask for security.capability before each write. After the
+ * mount, before the loop. 0 or -ENOMEM. */
+int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
 
 /** cf_ops_note_write - the handle owes a sync when it is closed. */
 void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi);

@@ -7,7 +7,9 @@
  *     cf_serve_start -- plan, key, --> self-test, mount, drop
  *                       descriptor     capabilities, threads
  *     waits for one answer  <--------  ready, or one line of error
- *     probes the mounted file, exits   serves until the kernel says it is over
+ *     probes the mounted file          serves
+ *     cf_serve_publish --- parts --->  shows them as files, answers
+ *     exits                            until the kernel says it is over
  *
  * The parent does everything that parses hostile input or holds a passphrase; the daemon sees only the finished plan
  * and key (HAZARDS 1, 2). */
@@ -46,10 +48,18 @@ struct cf_serve_opts {
 	int debug;               /* libfuse's trace on stderr: requests and sizes, never data */
 };
 
+/** A part of the volume that is shown as a file of its own, NAME.p<number>, in directory mode. */
+struct cf_serve_part {
+	unsigned number; /* of a partition: 1 … */
+	uint64_t off, bytes;
+};
+
+#define CF_SERVE_PARTS_MAX 128u
+
 /** The parent's view of its daemon. */
 struct cf_serve {
 	pid_t pid;
-	int sock; /* -1 once answered */
+	int sock; /* -1 once nothing more is to be said */
 };
 
 /** cf_serve_fork - make the daemon and its unmount helper
@@ -64,6 +74,12 @@ int cf_serve_fork(struct cf_serve *s, const struct cf_serve_opts *opts, struct c
  * the daemon's error. */
 int cf_serve_start(struct cf_serve *s, const struct cf_open_plan *plan, const uint8_t *key,
 				   const struct cf_image *image, const struct cf_open_ui *ui, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_serve_publish - after cf_serve_start: show these parts of the volume as files too, in a mount of a directory
+ * What is inside was found by looking through the mounted file: the daemon parses nothing (HAZARDS 4). May be called
+ * once, or not at all. Returns 0: they are there; -EINVAL the daemon refuses them; -EIO it has gone. */
+int cf_serve_publish(struct cf_serve *s, const struct cf_serve_part *parts, unsigned n,
+					 struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_serve_abandon - give up before cf_serve_start succeeded: the daemon and helper end, nothing stays mounted. Waits
  * for the daemon. Idempotent. */

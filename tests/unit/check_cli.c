@@ -52,7 +52,7 @@ START_TEST(options__each_row_is_whole)
 		ck_assert_msg((o->field_bytes == 0) == (o->kind == CLI_NO_USE), "--%s: field", o->name);
 		ck_assert_msg(o->field_off + o->field_bytes <= sizeof(struct cli_opts), "--%s: field", o->name);
 		ck_assert_msg((o->words != NULL) == (o->kind == CLI_WORD), "--%s: words", o->name);
-		if (o->kind == CLI_NUMBER || o->kind == CLI_SIZE || o->kind == CLI_OCTAL)
+		if (o->kind == CLI_NUMBER || o->kind == CLI_SECTORS || o->kind == CLI_SIZE || o->kind == CLI_OCTAL)
 			ck_assert_msg(o->field_bytes == sizeof(uint64_t), "--%s: a number needs 64 bits", o->name);
 	}
 }
@@ -130,6 +130,29 @@ static struct cli_opts parse_ok(const char *line)
 	return o;
 }
 
+/* Sectors as in cryptsetup; a size only when it has a unit. */
+static const struct {
+	const char *text;
+	uint64_t sectors;
+} sector_texts[] = {
+	{"0", 0},        {"2048", 2048},  {"18446744073709551615", UINT64_MAX},
+	{"1M", 2048},    {"1m", 2048},    {"1MiB", 2048},
+	{"2K", 4},       {"1G", 2097152}, {"1T", 2147483648},
+	{"512KB", 1000}, {"7S", 7},       {"0K", 0},
+};
+
+START_TEST(sectors__with_and_without_a_unit)
+{
+	char line[128];
+	const char *text = sector_texts[_i].text;
+	snprintf(line, sizeof(line), "--offset=%s|-p|%s|--size|%s|image|mnt", text, text, text);
+	const struct cli_opts o = parse_ok(line);
+	ck_assert_uint_eq(o.volume.offset_sectors, sector_texts[_i].sectors);
+	ck_assert_uint_eq(o.volume.skip_sectors, sector_texts[_i].sectors);
+	ck_assert_uint_eq(o.volume.size_sectors, sector_texts[_i].sectors);
+}
+END_TEST
+
 START_TEST(parse__defaults)
 {
 	struct cli_opts o = parse_ok("image|mnt");
@@ -159,7 +182,7 @@ START_TEST(parse__every_field_of_a_volume)
 {
 	struct cli_opts o = parse_ok("-c|aes-cbc-plain|-s|512|-h|sha512:32|-d|-|-l|7|--keyfile-offset=9|-o|1|-p|2|-b|3|"
 								 "--device-size|1MiB|--sector-size=4096|--iv-large-sectors|-r|--shared|"
-								 "--allow-discards|--engine|openssl|--table|t|--compat=2.6|image|mnt");
+								 "--allow-discards|--direct|--engine|openssl|--table|t|--compat=2.6|image|mnt");
 	ck_assert_str_eq(o.volume.cipher, "aes-cbc-plain");
 	ck_assert_uint_eq(o.volume.key_bits, 512);
 	ck_assert_str_eq(o.volume.hash, "sha512:32");
@@ -174,6 +197,7 @@ START_TEST(parse__every_field_of_a_volume)
 	ck_assert(o.volume.iv_large_sectors);
 	ck_assert_int_eq(o.volume.access, CF_READ_ONLY);
 	ck_assert_int_eq(o.volume.lock, CF_LOCK_NONE);
+	ck_assert_int_eq(o.volume.image_cache, CF_IMAGE_DIRECT);
 	ck_assert_int_eq(o.volume.discards, CF_DISCARDS_ALLOWED);
 	ck_assert_str_eq(o.volume.engine, "openssl");
 	ck_assert_str_eq(o.volume.table_file, "t");
@@ -185,7 +209,7 @@ START_TEST(parse__every_field_of_the_rest)
 {
 	struct cli_opts o =
 		parse_ok("-yqv|-T5|-t|60|--name=x|--mode=0640|--allow-root|--stop-timeout|0|--foreground|--debug|"
-				 "--type=plain|image|mnt");
+				 "--type=plain|--cache=writeback|--readahead|1024|image|mnt");
 	ck_assert(o.verify && o.batch && o.verbose && o.foreground && o.debug);
 	ck_assert_uint_eq(o.volume.tries, 5);
 	ck_assert_uint_eq(o.timeout_s, 60);
@@ -193,6 +217,8 @@ START_TEST(parse__every_field_of_the_rest)
 	ck_assert_uint_eq(o.mode, 0640);
 	ck_assert_int_eq(o.share, CF_SHARE_ROOT);
 	ck_assert_uint_eq(o.stop_timeout_s, 0);
+	ck_assert_int_eq(o.cache, CF_CACHE_WRITEBACK);
+	ck_assert_uint_eq(o.readahead_kib, 1024);
 }
 END_TEST
 
@@ -243,6 +269,11 @@ static const struct {
 	{"--offset|0x10|a|b", "--offset '0x10'"},
 	{"--offset| 5|a|b", "--offset ' 5'"},
 	{"--offset=|a|b", "--offset ''"},
+	{"--offset|1000B|a|b", "--offset '1000B'"},
+	{"--offset|1KB|a|b", "not a multiple of 512 bytes"},
+	{"--skip|M|a|b", "--skip 'M'"},
+	{"--size|1.5M|a|b", "--size '1.5M'"},
+	{"--size|16777216T|a|b", "too large"},
 	{"--offset|18446744073709551616|a|b", "18446744073709551615"},
 	{"--key-size|1.5|a|b", "--key-size '1.5'"},
 	{"--sector-size|511|a|b", "512 to 65536"},
@@ -411,6 +442,7 @@ int main(void)
 	tcase_add_loop_test(t, options__each_row_is_whole, 0, N_COMMANDS);
 	tcase_add_loop_test(t, commands__have_help_and_words, 0, N_COMMANDS);
 	tcase_add_loop_test(t, options__letters_are_cryptsetups, 0, (int)CF_ARRAY_LEN(cryptsetup_letters));
+	tcase_add_loop_test(t, sectors__with_and_without_a_unit, 0, CF_ARRAY_LEN(sector_texts));
 	tcase_add_test(t, parse__defaults);
 	tcase_add_test(t, parse__every_field_of_a_volume);
 	tcase_add_test(t, parse__every_field_of_the_rest);

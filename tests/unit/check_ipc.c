@@ -87,6 +87,43 @@ START_TEST(order__arrives_whole_with_key_and_descriptor)
 }
 END_TEST
 
+static const unsigned list_lengths[] = {0, 1, 2, CF_SERVE_PARTS_MAX};
+
+START_TEST(parts__arrive_whole)
+{
+	struct cf_serve_part sent[CF_SERVE_PARTS_MAX], got[CF_SERVE_PARTS_MAX];
+	const unsigned n = list_lengths[_i];
+	for (unsigned i = 0; i < n; i++)
+		sent[i] = (struct cf_serve_part){.number = i + 1, .off = UINT64_MAX - i, .bytes = i};
+	ck_assert_int_eq(cf_ipc_send_parts(pair[0], sent, n), 0);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), (int)n);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_uint_eq(got[i].number, sent[i].number);
+		ck_assert_uint_eq(got[i].off, sent[i].off);
+		ck_assert_uint_eq(got[i].bytes, sent[i].bytes);
+	}
+}
+END_TEST
+
+START_TEST(parts__are_not_waited_for)
+{
+	struct cf_serve_part got[CF_SERVE_PARTS_MAX];
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EAGAIN);
+	cf_close_fd(&pair[0]);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EPIPE);
+}
+END_TEST
+
+START_TEST(parts__nonsense_is_refused)
+{
+	struct cf_serve_part many[CF_SERVE_PARTS_MAX + 1] = {{.number = 1}}, got[CF_SERVE_PARTS_MAX];
+	const size_t len = _i == 0 ? sizeof(many) : sizeof(many[0]) + (size_t)_i;
+	ck_assert_int_eq(send(pair[0], many, len, 0), (ssize_t)len);
+	ck_assert_int_eq(cf_ipc_recv_parts(pair[1], got), -EPROTO);
+	ck_assert_int_eq(cf_ipc_send_parts(pair[0], many, CF_SERVE_PARTS_MAX + 1), -E2BIG);
+}
+END_TEST
+
 static int recv_fails(void)
 {
 	struct cf_open_plan plan;
@@ -297,6 +334,9 @@ int main(void)
 	Suite *s = suite_create("ipc");
 	TCase *t = tcase_create("ipc");
 	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, parts__arrive_whole, 0, CF_ARRAY_LEN(list_lengths));
+	tcase_add_test(t, parts__are_not_waited_for);
+	tcase_add_loop_test(t, parts__nonsense_is_refused, 0, 3);
 	tcase_add_loop_test(t, order__arrives_whole_with_key_and_descriptor, 0, (int)CF_ARRAY_LEN(key_sizes));
 	tcase_add_test(t, order__parent_gone_before_it);
 	tcase_add_test(t, order__parent_gone_before_the_key);
