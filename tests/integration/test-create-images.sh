@@ -84,8 +84,8 @@ opens() { # IMAGE: with the right passphrase and no other
 }
 create --type luks2 --size 20M "${FAST[@]}" --key-file "$S/pass" --label 'two words' --uuid 01234567-89ab-cdef-0123-456789abcdef "$S/l1"
 opens "$S/l1"
-assert_match "label" 'Label: *two words' "$(cat "$S/dump" 2>/dev/null || echo 'Label: two words')"
-assert_match "UUID" '01234567-89ab' "$(cat "$S/dump" 2>/dev/null || echo 01234567-89ab)"
+! command -v cryptsetup >/dev/null || assert_match "label" 'Label:[[:space:]]*two words' "$(cat "$S/dump")"
+! command -v cryptsetup >/dev/null || assert_match "UUID" '01234567-89ab' "$(cat "$S/dump")"
 create --type luks2 --size 20M --pbkdf-memory 32 --pbkdf-force-iterations 4 --pbkdf-parallel 1 --key-file "$S/pass" "$S/l2"
 opens "$S/l2"
 ! command -v cryptsetup >/dev/null || assert_match "argon2id" 'argon2id' "$(cat "$S/dump")"
@@ -118,10 +118,9 @@ for fs in ext4:mkfs.ext4 ext2:mkfs.ext2 vfat:mkfs.vfat exfat:mkfs.exfat ntfs:mkn
 	fi
 	for type in "--type plain" "--type plain --no-fill" "--type luks2 ${FAST[*]}" "--type luks2 --fill ${FAST[*]}"; do
 		read -ra options <<<"$type"
-		create --force "${options[@]}" --size 32M --mkfs "$fs" --key-file "$S/pass" --key-size 256 "$S/x" 2>/dev/null ||
-			create --force "${options[@]}" --size 32M --mkfs "$fs" --key-file "$S/key" --key-size 512 "$S/x"
 		kind=(--type luks2 --key-file "$S/pass")
 		[ "${options[1]}" = luks2 ] || kind=(--type plain -c aes-xts-plain64 -s 512 --key-file "$S/key")
+		create --force "${options[@]}" "${kind[@]}" --size 32M --mkfs "$fs" "$S/x"
 		"$CRYPTFUSE" decrypt -q --force "${kind[@]}" "$S/x" "$S/x.plain" </dev/null
 		check_fs "$fs" "$S/x.plain"
 	done
