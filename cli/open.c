@@ -89,6 +89,7 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 	cli_say_plan(o, o->args[0], plan);
 	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
+	cf_open_command(&o->volume, &opening.plan);
 	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
