@@ -13,7 +13,8 @@
 #include "cryptfuse/err.h"
 
 static const struct cli_command *const commands[] = {
-	&cli_open, &cli_close, &cli_status, &cli_info, &cli_decrypt, &cli_encrypt, &cli_create, &cli_bench,
+	&cli_open, &cli_close,   &cli_mount,   &cli_umount, &cli_status,
+	&cli_info, &cli_decrypt, &cli_encrypt, &cli_create, &cli_bench,
 };
 
 static const struct cli_command *find_command(const char *name)

@@ -6,7 +6,7 @@
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 PAGES=("$TOP"/man/*.1)
 
-for command in open close status info bench; do
+for command in open close mount umount status info bench; do
 	"$CRYPTFUSE" "$command" --help || fail "$command --help: exit $?"
 done | sed -nE 's/^ +((-(.), )?--([a-z0-9_-]+)).*/\4 \3/p' | sort -u >"$S/options"
 [ "$(wc -l <"$S/options")" -gt 20 ] || fail "--help lists hardly an option: $(cat "$S/options")"
@@ -22,7 +22,7 @@ known() { # WHERE NAME
 }
 mapfile -t in_manual < <(grep -hoE 'Fl Fl [a-z0-9][a-z0-9_-]+' "$TOP"/man/*.[1-9] | sed 's/Fl Fl //' | sort -u)
 for name in "${in_manual[@]}"; do known "manual" "$name"; done
-mapfile -t elsewhere < <(grep -hE 'cryptfuse (open|close|status|info|bench) ' "$TOP/README.md" "$TOP/SECURITY.md" | grep -oE -- ' --[a-z-]+' |
+mapfile -t elsewhere < <(grep -hE 'cryptfuse (open|close|mount|umount|status|info|bench) ' "$TOP/README.md" "$TOP/SECURITY.md" | grep -oE -- ' --[a-z-]+' |
 	sed 's/ --//' | sort -u)
 [ ${#elsewhere[@]} -gt 3 ] || fail "no commands found in README and SECURITY"
 for name in "${elsewhere[@]}"; do known "README or SECURITY" "$name"; done
