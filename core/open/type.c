@@ -196,7 +196,7 @@ static int find_header(const struct cf_open_opts *opts, const struct cf_open_ui 
 		rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, image, &where, err);
 	if (!rc)
 		rc = cf_header_load(out, CF_HEADER_NONE, data, where.off, where.bytes, detached, err);
-	if (rc != -ENOENT || (err && err->code))
+	if (rc != -ENOENT)
 		return rc;
 	if (plain_by_options(opts))
 		return CF_PLAN_PLAIN;
