@@ -35,9 +35,9 @@ fi
 for how in "${ways[@]}"; do
 	rm -f "$S/trace.err"
 	mkdir -p "$M"
-	if [ $how = luks2 ]; then
+	if [ "$how" = luks2 ]; then
 		echo "$PASS" | "$CRYPTFUSE" open --debug --foreground -v "$S/luks" "$M" >"$S/trace.out" 2>"$S/trace.err" &
-	elif [ $how = table ]; then
+	elif [ "$how" = table ]; then
 		"$CRYPTFUSE" open --debug --foreground --table "$S/table" "$IMG" "$M" >"$S/trace.out" 2>"$S/trace.err" </dev/null &
 	else
 		echo "$PASS" | "$CRYPTFUSE" open --debug --foreground -v -c aes-xts-plain64 -s 512 -h sha512 "$IMG" "$M" \
