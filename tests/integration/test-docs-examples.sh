@@ -4,7 +4,7 @@
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need mkfs.ext4 debugfs python3 cryptsetup
+need mkfs.ext4 debugfs python3 cryptsetup sfdisk split
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
@@ -17,6 +17,10 @@ truncate -s 16M old.img copy-of-the-disk.img
 truncate -s 32M luks.img
 cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 luks.img <<<"the passphrase"
 head -c 64 /dev/urandom >key
+truncate -s 48M whole
+printf 'start=2048, size=8192\nsize=65536\n' | sfdisk -q --label gpt whole || fail "sfdisk"
+dd if=luks.img of=whole bs=1M seek=5 conv=notrunc status=none
+split -b 5M -a 3 --numeric-suffixes=1 whole disk.img.
 table table 32768 aes-xts-plain64 "$(random_hex 64)" 0 0
 awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
 	/^\.Bd/ { block = "" }
