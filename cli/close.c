@@ -52,10 +52,11 @@ static int daemon_pidfd(const char *json)
 
 static int clean_up(const struct cf_mount *m, struct cf_err *err)
 {
-	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_DETACH);
+	struct cf_err why = {0};
+	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_DETACH, &why);
 	if (rc && rc != -EINVAL) /* not mounted: its helper was faster */
 		return cf_fail(err, rc, "%s: the daemon has died, but its mount cannot be removed: %s", m->mountpoint,
-					   strerror(-rc));
+					   why.text);
 	cli_say("%s: the daemon had died; its mount has been removed", m->mountpoint);
 	return 0;
 }
@@ -70,12 +71,13 @@ static int refuse_busy(const struct cf_mount *m, struct cf_err *err)
 
 static int unmount(const struct cf_mount *m, struct cf_err *err)
 {
-	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_NORMAL);
+	struct cf_err why = {0};
+	int rc = cf_mounts_unmount(m->mountpoint, CF_UNMOUNT_NORMAL, &why);
 	if (rc == -EBUSY)
 		return refuse_busy(m, err);
 	if (rc == -EINVAL) /* not mounted any more: somebody else was faster */
 		return 0;
-	return rc ? cf_fail(err, rc, "%s cannot be unmounted: %s", m->mountpoint, strerror(-rc)) : 0;
+	return rc ? cf_fail(err, rc, "%s cannot be unmounted: %s", m->mountpoint, why.text) : 0;
 }
 
 static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)

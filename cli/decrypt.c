@@ -116,8 +116,7 @@ static int say_bad(struct decrypt *d, struct cf_err *err)
 	const unsigned n = cf_volume_bad(d->volume, bad, CF_BAD_MAX, &total);
 	for (unsigned i = 0; i < n; i++)
 		cli_say("unreadable: %llu bytes at byte %llu of the volume, byte %llu of %s", (unsigned long long)bad[i].bytes,
-				(unsigned long long)bad[i].off, (unsigned long long)(bad[i].off + d->opening.plan.data_off),
-				d->o->args[0]);
+				(unsigned long long)bad[i].off, (unsigned long long)bad[i].image_off, d->o->args[0]);
 	if (!n)
 		return 0;
 	return cf_fail(err, -ENXIO, "%s%llu bytes of %s in %u ranges could not be read: they are zeros in %s",

@@ -65,6 +65,7 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;
 	s->cache = o->cache;
+	s->readahead_kib = (unsigned)o->readahead_kib;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
 	s->debug = (int)o->debug;

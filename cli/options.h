@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "cryptfuse/format.h"
 #include "cryptfuse/open.h"
 #include "cryptfuse/serve.h"
 
@@ -26,6 +27,9 @@ struct cli_numbers {
 	uint64_t at[CLI_NUMBERS_MAX];
 };
 
+enum cli_new_type { CLI_NEW_PLAIN, CLI_NEW_LUKS2 };
+enum cli_fill { CLI_FILL_AUTO, CLI_FILL_NO, CLI_FILL_YES };
+
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
 	struct cf_open_opts volume;
@@ -38,6 +42,7 @@ struct cli_opts {
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
 	enum cf_mount_share share;
 	enum cf_cache cache;
+	uint64_t readahead_kib; /* 0: the kernel's own */
 	uint64_t stop_timeout_s;
 	unsigned foreground, debug;
 
@@ -46,6 +51,12 @@ struct cli_opts {
 
 	const char *digest;
 	unsigned force, sparse;
+
+	enum cli_new_type new_type; /* of an image that is made */
+	const char *size;           /* of it; judged by create */
+	enum cli_fill fill;
+	const char *mkfs;
+	struct cf_format_opts format; /* what cf_open_opts does not say */
 
 	unsigned json;
 	unsigned help;
@@ -95,6 +106,7 @@ struct cli_group {
 extern const struct cli_option cli_volume_options[];  /* which bytes, under which cipher */
 extern const struct cli_option cli_key_options[];     /* where the key comes from */
 extern const struct cli_option cli_mount_options[];   /* how the file is shown */
+extern const struct cli_option cli_format_options[];  /* of a new LUKS2 header */
 extern const struct cli_option cli_digest_options[];  /* of what is copied */
 extern const struct cli_option cli_quiet_options[];   /* -q, -v */
 extern const struct cli_option cli_compat_options[];  /* without effect here */

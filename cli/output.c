@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -193,11 +195,15 @@ static int make_failed(const struct cli_output *out, struct cf_err *err)
 	}
 }
 
-/* Reserving can fail for no better reason than that the file system does not know how to. */
+/* On tmpfs room is memory, taken page by page: the copy's threads do that faster, and what is free is known anyway.
+ * Elsewhere reserving can fail for no better reason than that the file system does not know how to. */
 static int set_length(const struct cli_output *out, uint64_t bytes, enum cf_copy_zeros zeros, struct cf_err *err)
 {
 	if (ftruncate(out->fd, (off_t)bytes) != 0)
 		return make_failed(out, err);
+	struct statfs fs;
+	if (fstatfs(out->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
+		return 0;
 	if (zeros == CF_COPY_ZEROS_SKIPPED || !bytes || fallocate(out->fd, 0, 0, (off_t)bytes) == 0)
 		return 0;
 	return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR ? 0 : make_failed(out, err);
@@ -319,11 +325,16 @@ int cli_output_finish(struct cli_output *out, struct cf_err *err)
 	return 0;
 }
 
-void cli_output_fini(struct cli_output *out)
+void cli_output_unmake(struct cli_output *out)
 {
 	if (out->has_partial)
 		unlinkat(out->dir, out->partial, 0);
 	out->has_partial = 0;
 	cf_close_fd(&out->fd);
+}
+
+void cli_output_fini(struct cli_output *out)
+{
+	cli_output_unmake(out);
 	cf_close_fd(&out->dir);
 }

@@ -56,6 +56,9 @@ int cli_output_room(const struct cli_output *out, uint64_t bytes, struct cf_err 
  * -EFBIG; -EBUSY … */
 int cli_output_make(struct cli_output *out, uint64_t bytes, enum cf_copy_zeros zeros, struct cf_err *err) CF_MUST_CHECK;
 
+/** cli_output_unmake - as if it had not been made; for another try. */
+void cli_output_unmake(struct cli_output *out);
+
 /** cli_output_finish - everything to the disk, and then the name. 0 or -errno: then nothing has the name. */
 int cli_output_finish(struct cli_output *out, struct cf_err *err) CF_MUST_CHECK;
 

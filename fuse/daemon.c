@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
@@ -206,6 +207,20 @@ static void say_ready(void *arg)
 	atomic_store(&d->ready, 1);
 }
 
+/* Set before the kernel's first request is answered, which can only lower it. */
+static int set_readahead(struct daemon *d, const struct cf_mount *m)
+{
+	char text[CF_ERR_TEXT];
+	unsigned asked = d->opts->readahead_kib;
+	d->ops.readahead_kib = cf_session_readahead(m, asked);
+	if (d->ops.readahead_kib >= asked)
+		return 0;
+	snprintf(text, sizeof(text),
+			 "--readahead %u: only root can make the kernel read ahead further than it does; %u KiB is it", asked,
+			 d->ops.readahead_kib);
+	return cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, text);
+}
+
 static int mount_volume(struct daemon *d, struct cf_err *err)
 {
 	struct cf_mount m;
@@ -219,7 +234,10 @@ static int mount_volume(struct daemon *d, struct cf_err *err)
 	if (cf_mounts_find(d->opts->mountpoint, &m) != 1)
 		return cf_fail(err, -EIO, "mounted on %s, but /proc/self/mountinfo does not show it", d->opts->mountpoint);
 	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
-	return r < 0 ? cf_fail(err, r, "the unmount helper has ended") : 0;
+	if (r < 0)
+		return cf_fail(err, r, "the unmount helper has ended");
+	r = set_readahead(d, &m);
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
 /* From here on: no new programs, no rights. The sandbox proper belongs after this, before the threads. */

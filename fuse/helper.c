@@ -159,7 +159,7 @@ static void detach_flushed(const struct helper *h)
 	CF_CLEANUP(let_all_go) struct held held;
 	hold_all(h, &held);
 	flush_all(&held);
-	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH) : 0;
+	int r = is_there(h) ? cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL) : 0;
 	if (r == 0)
 		flush_all(&held);
 }
@@ -188,7 +188,7 @@ static int pause_or_end(int sock)
 static int unmount_in_time(const struct helper *h, int64_t deadline)
 {
 	while (is_there(h)) {
-		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL) == 0)
+		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL, NULL) == 0)
 			return 1;
 		if (now_ms() >= deadline)
 			return 0;
@@ -231,7 +231,7 @@ static void run(struct helper *h)
 			stop(h);
 	}
 	if (is_there(h))
-		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH);
+		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL);
 }
 
 /* ---- the process ---- */

@@ -7,8 +7,21 @@
 
 #include "cryptfuse/ops_slots.h"
 
+#include <string.h>
+
+#define IO_BYTES (128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
+#define IO_BYTES_SERIAL (512u * 1024u) /* where the kernel sends the parts of a long request one after the other */
+#define IO_LANES 8u                    /* data units at least, where a serial mode is computed across them */
 #define MAX_BACKGROUND 64
 #define CONGESTION 48
+
+uint32_t cf_ops_io_bytes(const struct cf_ops *o)
+{
+	const struct cf_cipher_spec *c = &o->plan->cipher;
+	uint32_t bytes = o->opts->cache == CF_CACHE_DIRECT ? IO_BYTES_SERIAL : IO_BYTES;
+	uint32_t lanes = strstr(c->mode, "cbc") ? IO_LANES * c->du_bytes : 0; /* cbc, pcbc */
+	return lanes > bytes ? lanes : bytes;
+}
 
 /* One flag at a time: libfuse 3.17 and later keep their own account of what was changed. */
 static void ask(struct fuse_conn_info *conn, uint64_t flag)
@@ -46,14 +59,19 @@ static void ask_caching(const struct cf_ops *o, struct fuse_conn_info *conn)
 #endif
 }
 
-/* Requests of 512 KiB, which the kernel hands out to several threads at once. */
+/* With FUSE_CAP_ASYNC_DIO the parts of one long request are under way at once. */
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 {
-	conn->max_write = conn->max_read = CF_OPS_IO_BYTES;
+	conn->max_write = conn->max_read = cf_ops_io_bytes(o);
+	if (o->opts->readahead_kib)
+		conn->max_readahead = o->opts->readahead_kib * 1024u;
 	conn->max_background = MAX_BACKGROUND;
 	conn->congestion_threshold = CONGESTION;
 	ask(conn, FUSE_CAP_ASYNC_READ);
 	ask(conn, FUSE_CAP_ASYNC_DIO);
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+	ask(conn, FUSE_CAP_HANDLE_KILLPRIV_V2); /* killpriv.c */
+#endif
 	ask_caching(o, conn);
 }
 

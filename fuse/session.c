@@ -7,10 +7,8 @@
 
 #include "cryptfuse/session.h"
 
-#define FUSE_USE_VERSION 312
 #include <errno.h>
 #include <fcntl.h>
-#include <fuse_lowlevel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/ops_slots.h"
 
 static void free_text(char **s)
 {
@@ -32,7 +31,7 @@ static int build_options(const struct cf_ops *ops, char **out)
 	char fixed[160], fsname[PATH_MAX + 16];
 	const struct cf_serve_opts *o = ops->opts;
 	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s",
-			 CF_OPS_IO_BYTES, ops->plan->access == CF_READ_ONLY ? ",ro" : "",
+			 cf_ops_io_bytes(ops), ops->plan->access == CF_READ_ONLY ? ",ro" : "",
 			 o->share == CF_SHARE_OTHER ? ",allow_other" : "", o->share == CF_SHARE_ROOT ? ",allow_root" : "",
 			 o->debug ? ",debug" : "");
 	snprintf(fsname, sizeof(fsname), "fsname=%s", o->image);
@@ -116,6 +115,8 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
 	int r = new_session(&se, ops, err);
 	if (r == 0)
 		r = mount_quietly(se, ops->opts->mountpoint, err);
+	if (r == 0 && cf_ops_own_killpriv(ops, se) < 0)
+		r = cf_fail(err, -ENOMEM, "no memory for the FUSE session");
 	if (r < 0)
 		return r;
 	*out = cf_take(se);

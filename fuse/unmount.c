@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cryptfuse/err.h"
+
 /* Start the setuid helper with nothing but its message channel. */
 static int spawn_fusermount(const char *mountpoint, enum cf_unmount how, int out_fd, pid_t *pid)
 {
@@ -57,33 +59,41 @@ static void drain(int fd, char *text, size_t size)
 	text[n] = '\0';
 }
 
-static int unmount_by_helper(const char *mountpoint, enum cf_unmount how)
+/* Its reasons are told apart only by its words; the first line of them is handed on. */
+static int helper_failed(const char *mountpoint, const char *text, struct cf_err *err)
+{
+	const int len = (int)strcspn(text, "\n");
+	int rc = strstr(text, "busy") ? -EBUSY : cf_mounts_top(mountpoint) == CF_TOP_NONE ? -EINVAL : -EPERM;
+	return len ? cf_fail(err, rc, "%.*s", len, text) : cf_fail(err, rc, FUSERMOUNT_PROG " failed and did not say why");
+}
+
+static int unmount_by_helper(const char *mountpoint, enum cf_unmount how, struct cf_err *err)
 {
 	int fds[2], status = 0;
 	pid_t pid;
 	char text[512];
 	if (pipe2(fds, O_CLOEXEC) != 0)
-		return -errno;
+		return cf_fail(err, -errno, "%s", strerror(errno));
 	int r = spawn_fusermount(mountpoint, how, fds[1], &pid);
 	close(fds[1]);
 	CF_CLEANUP(cf_close_fd) int out = fds[0];
 	if (r < 0)
-		return r;
+		return cf_fail(err, r, FUSERMOUNT_PROG ": %s", strerror(-r));
 	drain(out, text, sizeof(text));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	/* It tells its reasons apart only in words. */
-	return strstr(text, "busy") ? -EBUSY : cf_mounts_top(mountpoint) == CF_TOP_NONE ? -EINVAL : -EPERM;
+	return helper_failed(mountpoint, text, err);
 }
 
-int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how)
+int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err)
 {
 	enum cf_mount_top top = cf_mounts_top(mountpoint);
 	if (top != CF_TOP_CRYPTFUSE) /* what somebody mounted over it is not ours to take away */
-		return top == CF_TOP_OTHER ? -EBUSY : -EINVAL;
+		return cf_fail(err, top == CF_TOP_OTHER ? -EBUSY : -EINVAL, "%s",
+					   top == CF_TOP_OTHER ? "something else is mounted over it" : "it is not mounted");
 	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (how == CF_UNMOUNT_DETACH ? MNT_DETACH : 0)) == 0)
 		return 0;
-	return errno == EPERM ? unmount_by_helper(mountpoint, how) : -errno;
+	return errno == EPERM ? unmount_by_helper(mountpoint, how, err) : cf_fail(err, -errno, "%s", strerror(errno));
 }

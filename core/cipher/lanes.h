@@ -3,7 +3,7 @@
  * instead.
  *
  *            DU 0   DU 1   DU 2   …           block k of up to CF_LANES data units makes one call; what a lane
- *     k = 0   [ ]    [ ]    [ ]   -> 1 call    carries to its next block is kept in one row
+ *     k = 0   [ ]    [ ]    [ ]   -> 1 call    carries to its next block stays where the call put it
  *     k = 1   [ ]    [ ]    [ ]   -> 1 call
  */
 #ifndef CRYPTFUSE_LANES_H
@@ -15,22 +15,23 @@
 /* Eight 16-byte blocks fill the AES pipeline; twice that halves what a call costs beside. */
 #define CF_LANES 16u
 
-/** What the next block of a lane is xored with, from this block's plaintext and ciphertext: the mode's whole
- * difference. */
-typedef void cf_lane_carry(uint8_t *carry, const uint8_t *plain, const uint8_t *cipher, size_t block);
+/** What the next block of a lane is xored with, from this block's plaintext and ciphertext, in place of the latter: the
+ * mode's whole difference. A step waits for the one before it: a copy more on the way would be felt. */
+typedef void cf_lane_carry(uint8_t *cipher, const uint8_t *plain, size_t block);
 
-/* A cache line of each lane is fetched and stored at a time: lanes lie a power of two apart, so that going through them
- * block by block would have sixteen lines fight for the eight places of one set. */
-#define CF_LANE_LINE 64u
+/* Some cache lines of each lane are fetched and stored at a time: lanes lie a power of two apart, so that going through
+ * sources and results block by block would have more lines fight for one set of the cache than it has places. */
+#define CF_LANE_LINE 256u
 
 /** The state of one group of lanes. */
 struct cf_lanes {
-	uint8_t carry[CF_LANES * CF_BLOCK_MAX], in[CF_LANES * CF_BLOCK_MAX], out[CF_LANES * CF_BLOCK_MAX];
+	uint8_t in[CF_LANES * CF_BLOCK_MAX];
+	uint8_t carry[CF_LANES * CF_BLOCK_MAX]; /* the IVs, then what each call gave */
 	uint8_t plain[CF_LANES * CF_LANE_LINE], cipher[CF_LANES * CF_LANE_LINE];
 };
 
 /* @line bytes of each lane, from s->plain to s->cipher. @block and @next are constants of the caller: copies and xors
- * of a block become single instructions. */
+ * of a block become single instructions; and @lanes where it is all or half of them: there is no loop around those. */
 static inline __attribute__((always_inline)) int cf_lanes_line(const struct cf_mode_key *key,
 															   const struct cf_mode_run *r, cf_lane_carry *next,
 															   struct cf_lanes *s, size_t lanes, size_t line,
@@ -39,14 +40,16 @@ static inline __attribute__((always_inline)) int cf_lanes_line(const struct cf_m
 	for (size_t at = 0; at < line; at += block) {
 		const uint8_t *plain = s->plain + at;
 		uint8_t *cipher = s->cipher + at;
+#pragma GCC unroll 8
 		for (size_t l = 0; l < lanes; l++)
 			cf_xor(s->in + l * block, plain + l * CF_LANE_LINE, s->carry + l * block, block);
-		int rc = cf_mode_crypt_blocks(key, r, s->in, s->out, lanes);
+		int rc = cf_mode_crypt_blocks(key, r, s->in, s->carry, lanes);
 		if (rc)
 			return rc;
+#pragma GCC unroll 8
 		for (size_t l = 0; l < lanes; l++) {
-			memcpy(cipher + l * CF_LANE_LINE, s->out + l * block, block);
-			next(s->carry + l * block, plain + l * CF_LANE_LINE, s->out + l * block, block);
+			memcpy(cipher + l * CF_LANE_LINE, s->carry + l * block, block);
+			next(s->carry + l * block, plain + l * CF_LANE_LINE, block);
 		}
 	}
 	return 0;
@@ -77,17 +80,17 @@ static inline __attribute__((always_inline)) int cf_lanes_wide(const struct cf_m
 															   const struct cf_mode_run *r, cf_lane_carry *next)
 {
 	size_t du = r->du_bytes, block = key->block;
-	uint8_t *carry = r->iv_scratch, *in = r->scratch[0], *out = r->scratch[1];
+	uint8_t *in = r->scratch[0], *carry = r->scratch[1];
 	memcpy(carry, r->ivs, r->n_du * block);
 	for (size_t at = 0; at < du; at += block) {
 		for (size_t l = 0; l < r->n_du; l++)
 			cf_xor(in + l * block, r->src + l * du + at, carry + l * block, block);
-		int rc = cf_mode_crypt_blocks(key, r, in, out, r->n_du);
+		int rc = cf_mode_crypt_blocks(key, r, in, carry, r->n_du);
 		if (rc)
 			return rc;
 		for (size_t l = 0; l < r->n_du; l++) {
-			memcpy(r->dst + l * du + at, out + l * block, block);
-			next(carry + l * block, r->src + l * du + at, out + l * block, block);
+			memcpy(r->dst + l * du + at, carry + l * block, block);
+			next(carry + l * block, r->src + l * du + at, block);
 		}
 	}
 	return 0;

@@ -2,9 +2,9 @@
 /* pcbc.c - PCBC: C(i) = E(P(i) ^ P(i-1) ^ C(i-1)), with the IV for the first P ^ C. Source: Linux crypto/pcbc.c. */
 #include "lanes.h"
 
-static inline void carry_both(uint8_t *carry, const uint8_t *plain, const uint8_t *cipher, size_t block)
+static inline void carry_both(uint8_t *cipher, const uint8_t *plain, size_t block)
 {
-	cf_xor(carry, plain, cipher, block);
+	cf_xor(cipher, cipher, plain, block);
 }
 
 static int crypt_pcbc(const struct cf_mode_key *k, const struct cf_mode_run *r)

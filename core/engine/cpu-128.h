@@ -41,23 +41,35 @@ TARGET static void ecb(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_
 
 /* ---- xts ---- */
 
-INLINE void xts_dir(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-					const uint8_t *tweak)
+INLINE void first_tweaks(const uint8_t *tweak, vec *t)
 {
-	vec x[WIDE], t[WIDE];
 	t[0] = load(tweak);
 	UNROLL
 	for (unsigned i = 1; i < WIDE; i++)
 		t[i] = times_x(t[i - 1]);
+}
+
+/* @n blocks: any number of data units of @du blocks, if that is a multiple of WIDE, or one. The tweaks that come next,
+ * those of the next data unit too, are made before the rounds, so that the CPU does both at once. */
+INLINE void xts_run(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n, size_t du,
+					const uint8_t *tweaks)
+{
+	vec x[WIDE], t[WIDE], used[WIDE];
+	size_t left = du;
+	first_tweaks(tweaks, t);
 	for (; n >= WIDE; n -= WIDE, src += 16 * WIDE, dst += 16 * WIDE) {
 		UNROLL
 		for (unsigned i = 0; i < WIDE; i++)
-			x[i] = xor(load(src + 16 * i), t[i]);
+			x[i] = xor(load(src + 16 * i), used[i] = t[i]);
+		left = left == WIDE ? du : left - WIDE;
+		if (left == du)
+			first_tweaks(tweaks += 16, t);
+		else
+			next_tweaks(t);
 		rounds(k, dir, x, WIDE);
 		UNROLL
 		for (unsigned i = 0; i < WIDE; i++)
-			store(dst + 16 * i, xor(x[i], t[i]));
-		next_tweaks(t);
+			store(dst + 16 * i, xor(x[i], used[i]));
 	}
 	for (; n; n--, src += 16, dst += 16, t[0] = times_x(t[0])) {
 		x[0] = xor(load(src), t[0]);
@@ -66,13 +78,19 @@ INLINE void xts_dir(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *
 	}
 }
 
-TARGET static void xts(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-					   const uint8_t tweak[16])
+INLINE void xts_dir(const struct cf_cpu_key *k, enum cf_dir dir, const struct cf_engine_batch *b, const uint8_t *tweaks)
 {
-	if (dir == CF_ENCRYPT)
-		xts_dir(k, CF_ENCRYPT, src, dst, n, tweak);
+	size_t du = b->du_bytes / 16, all = b->n_du * du, n = du % WIDE ? du : all;
+	for (size_t at = 0; at < all; at += n)
+		xts_run(k, dir, b->src + 16 * at, b->dst + 16 * at, n, du, tweaks + at / du * 16);
+}
+
+TARGET static void xts(const struct cf_cpu_key *k, const struct cf_engine_batch *b, const uint8_t *tweaks)
+{
+	if (b->dir == CF_ENCRYPT)
+		xts_dir(k, CF_ENCRYPT, b, tweaks);
 	else
-		xts_dir(k, CF_DECRYPT, src, dst, n, tweak);
+		xts_dir(k, CF_DECRYPT, b, tweaks);
 }
 
 /* ---- cbc ---- */

@@ -10,7 +10,7 @@
 
 #include "cryptfuse/err.h"
 
-#define FEATURES "+aes"
+#define FEATURES "+crypto"
 #define WIDE 8u
 typedef uint8x16_t vec;
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* cpu-vaes256.c - AES by VAES on 256-bit vectors: eight vectors of two blocks in flight; round keys come from the
- * schedule, since sixteen registers do not hold them all. */
+/* cpu-vaes256.c - AES by VAES on 256-bit vectors: eight vectors of two blocks in flight. */
 #include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
 
 #define FEATURES "aes,sse4.1,avx2,vaes,vpclmulqdq"
 #define VEC_BYTES 32u
-#define KEYS_IN_REGISTERS 0
 typedef __m256i vec;
 
 bool cf_cpu_here_vaes256(void)
@@ -47,8 +46,10 @@ INLINE vec previous(vec c, vec before)
 #define shlv64 _mm256_sllv_epi64
 #define shrv64 _mm256_srlv_epi64
 #define sub64 _mm256_sub_epi64
-#define bslli8(v) _mm256_bslli_epi128(v, 8)
+#define bslli _mm256_bslli_epi128
+#define bsrli _mm256_bsrli_epi128
 #define clmul_hi_lo(a, b) _mm256_clmulepi64_epi128(a, b, 0x01)
+#define clmul_lo_lo(a, b) _mm256_clmulepi64_epi128(a, b, 0x00)
 #define broadcast _mm256_broadcastsi128_si256
 #define lowest _mm256_castsi256_si128
 #define enc _mm256_aesenc_epi128

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* cpu-vaes512.c - AES by VAES on 512-bit vectors: eight vectors of four blocks, 512 bytes, in flight; all round keys
- * stay in registers. */
+/* cpu-vaes512.c - AES by VAES on 512-bit vectors: eight vectors of four blocks, 512 bytes, in flight. */
 #include "cpu-x86.h"
 
 #include <errno.h>
 #include <immintrin.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/secret.h"
 
 #define FEATURES "aes,sse4.1,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq"
 #define VEC_BYTES 64u
-#define KEYS_IN_REGISTERS 1
 typedef __m512i vec;
 
 bool cf_cpu_here_vaes512(void)
@@ -47,8 +46,10 @@ INLINE vec previous(vec c, vec before)
 #define shlv64 _mm512_sllv_epi64
 #define shrv64 _mm512_srlv_epi64
 #define sub64 _mm512_sub_epi64
-#define bslli8(v) _mm512_bslli_epi128(v, 8)
+#define bslli _mm512_bslli_epi128
+#define bsrli _mm512_bsrli_epi128
 #define clmul_hi_lo(a, b) _mm512_clmulepi64_epi128(a, b, 0x01)
+#define clmul_lo_lo(a, b) _mm512_clmulepi64_epi128(a, b, 0x00)
 #define broadcast _mm512_broadcast_i64x2
 #define lowest _mm512_castsi512_si128
 #define enc _mm512_aesenc_epi128
@@ -75,20 +76,19 @@ INLINE void transpose(vec *r)
 }
 
 /* The next block of every lane through all rounds: chain becomes the ciphertext. */
-INLINE void cbc_step(const struct cf_cpu_key *k, unsigned nr, vec *chain, vec plain[GROUPS][4], unsigned block)
+INLINE void cbc_step(const struct cf_cpu_key *k, vec *chain, vec plain[GROUPS][4], unsigned block)
 {
 	vec key = load(k->round[CF_ENCRYPT][0]);
 	UNROLL
 	for (unsigned g = 0; g < GROUPS; g++)
 		chain[g] = xor3(chain[g], plain[g][block], key);
-	UNROLL
-	for (unsigned r = 1; r < nr; r++) {
+	for (unsigned r = 1; r < k->rounds; r++) {
 		key = load(k->round[CF_ENCRYPT][r]);
 		UNROLL
 		for (unsigned g = 0; g < GROUPS; g++)
 			chain[g] = enc(chain[g], key);
 	}
-	key = load(k->round[CF_ENCRYPT][nr]);
+	key = load(k->round[CF_ENCRYPT][k->rounds]);
 	UNROLL
 	for (unsigned g = 0; g < GROUPS; g++)
 		plain[g][block] = chain[g] = enclast(chain[g], key);
@@ -96,7 +96,7 @@ INLINE void cbc_step(const struct cf_cpu_key *k, unsigned nr, vec *chain, vec pl
 
 /* A cache line of each lane is four blocks: loaded, transposed so that a vector holds one block of four lanes, and
  * back. */
-INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, unsigned nr, const struct cf_engine_batch *b, size_t first)
+INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, const struct cf_engine_batch *b, size_t first)
 {
 	vec chain[GROUPS], line[GROUPS][4];
 	size_t du = b->du_bytes;
@@ -113,7 +113,7 @@ INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, unsigned nr, const str
 		}
 		UNROLL
 		for (unsigned block = 0; block < 4; block++)
-			cbc_step(k, nr, chain, line, block);
+			cbc_step(k, chain, line, block);
 		UNROLL
 		for (unsigned g = 0; g < GROUPS; g++) {
 			transpose(line[g]);
@@ -128,13 +128,8 @@ TARGET static void cbc_encrypt(const struct cf_cpu_key *k, const struct cf_engin
 {
 	struct cf_engine_batch rest = *b;
 	size_t done = 0;
-	bool wide = b->du_bytes % 64 == 0 && k->rounds != 12;
-	for (; wide && b->n_du - done >= CBC_LANES; done += CBC_LANES) {
-		if (k->rounds == 14)
-			cbc_encrypt_lanes(k, 14, b, done);
-		else
-			cbc_encrypt_lanes(k, 10, b, done);
-	}
+	for (; b->du_bytes % 64 == 0 && b->n_du - done >= CBC_LANES; done += CBC_LANES)
+		cbc_encrypt_lanes(k, b, done);
 	rest.src += done * b->du_bytes;
 	rest.dst += done * b->du_bytes;
 	rest.ivs += done * 16;

@@ -170,17 +170,18 @@ void cf_cpu_mode_free(struct cf_engine_mode **mode)
 	cf_secret_freep(mode);
 }
 
-/* The first tweaks of many data units in one call, then each data unit in one pass. */
+/* The first tweaks of many data units in one call, then all of them in one pass. */
 static void crypt_xts(const struct cf_engine_mode *m, const struct cf_engine_batch *b)
 {
-	uint8_t tweaks[TWEAKS_AT_ONCE * 16];
-	size_t du = b->du_bytes;
-	for (size_t first = 0; first < b->n_du; first += TWEAKS_AT_ONCE) {
-		size_t n = b->n_du - first < TWEAKS_AT_ONCE ? b->n_du - first : TWEAKS_AT_ONCE;
-		m->isa->ecb(&m->tweak, CF_ENCRYPT, b->ivs + 16 * first, tweaks, n);
-		for (size_t i = 0; i < n; i++)
-			m->isa->xts(&m->data, b->dir, b->src + (first + i) * du, b->dst + (first + i) * du, du / 16,
-						tweaks + 16 * i);
+	uint8_t tweaks[(TWEAKS_AT_ONCE + 1) * 16];
+	struct cf_engine_batch part = *b;
+	for (size_t first = 0; first < b->n_du; first += part.n_du) {
+		part.n_du = b->n_du - first < TWEAKS_AT_ONCE ? b->n_du - first : TWEAKS_AT_ONCE;
+		part.src = b->src + first * b->du_bytes;
+		part.dst = b->dst + first * b->du_bytes;
+		m->isa->ecb(&m->tweak, CF_ENCRYPT, b->ivs + 16 * first, tweaks, part.n_du);
+		memset(tweaks + 16 * part.n_du, 0, 16);
+		m->isa->xts(&m->data, &part, tweaks);
 	}
 	cf_secret_wipe(tweaks, 16 * (b->n_du < TWEAKS_AT_ONCE ? b->n_du : TWEAKS_AT_ONCE));
 }

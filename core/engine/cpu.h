@@ -34,9 +34,8 @@ struct cf_cpu_isa {
 	/** InvMixColumns, which makes decryption's round key of encryption's. */
 	void (*inv_mix)(const uint8_t key[16], uint8_t out[16]);
 	void (*ecb)(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n);
-	/** One data unit; @tweak is the encrypted IV. */
-	void (*xts)(const struct cf_cpu_key *k, enum cf_dir dir, const uint8_t *src, uint8_t *dst, size_t n,
-				const uint8_t tweak[16]);
+	/** All data units; @tweaks: their encrypted IVs, and 16 bytes more that may be read. */
+	void (*xts)(const struct cf_cpu_key *k, const struct cf_engine_batch *b, const uint8_t *tweaks);
 	/** One data unit. */
 	void (*cbc_decrypt)(const struct cf_cpu_key *k, const uint8_t *src, uint8_t *dst, size_t n, const uint8_t iv[16]);
 	/** All data units: serial inside each, so across them. */

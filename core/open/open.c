@@ -197,7 +197,7 @@ static unsigned n_cpus(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-static int plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
+int cf_plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err)
 {
 	if (opts->engine && strlen(opts->engine) >= sizeof(plan->engine))
 		return cf_fail(err, -EINVAL, "no engine has a name as long as '%.64s…'", opts->engine);
@@ -254,7 +254,7 @@ static int plan_plain(const struct cf_open_opts *opts, const struct cf_open_ui *
 	int rc =
 		opts->table_file ? plan_table(opts, &o->plan, &place, &o->key, err) : plan_options(opts, &o->plan, &place, err);
 	if (!rc)
-		rc = plan_engine(opts, &o->plan, err);
+		rc = cf_plan_engine(opts, &o->plan, err);
 	if (!rc && !o->image.n_parts)
 		rc = open_image(opts, &o->image, err);
 	strcpy(o->plan.type, "plain");
@@ -269,7 +269,7 @@ static int plan_by_header(const struct cf_open_opts *opts, const struct cf_open_
 		rc = cf_plan_header(opts, ui, o, err);
 	if (rc == CF_PLAN_PLAIN)
 		return plan_plain(opts, ui, o, err);
-	return rc ? rc : plan_engine(opts, &o->plan, err);
+	return rc ? rc : cf_plan_engine(opts, &o->plan, err);
 }
 
 void cf_opening_fini(struct cf_opening *o)

@@ -36,6 +36,10 @@ static inline const char *cf_plain_hash(const struct cf_open_opts *opts)
 	return opts->hash ? opts->hash : cf_plain_defaults(opts->compat)->hash;
 }
 
+/** cf_plan_engine - engine and threads into a plan whose cipher is set, and whether it would open
+ * Returns 0; errors as cf_cipher_check. */
+int cf_plan_engine(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_err *err) CF_MUST_CHECK;
+
 /** cf_open_input - open a key file or table for reading
  * @path: "-" is standard input   @what: "key file", for messages
  * Returns 0 and *fd, owned; -EACCES; -EINVAL cannot be opened, or is a directory or a terminal. */

@@ -32,54 +32,62 @@ static unsigned find(const struct cf_bad *b, uint64_t off)
 	return low;
 }
 
-/* @r may join the range at @i to the next one. */
-static void join_next(struct cf_bad *b, unsigned i)
+/* Side by side, in the volume and in the image: the pieces of a volume may lie anywhere. */
+static bool adjoin(const struct cf_bad_range *a, const struct cf_bad_range *b)
 {
-	struct cf_bad_range *r = &b->at[i];
-	if (i + 1 == b->n || r->off + r->bytes < r[1].off)
-		return;
-	r->bytes = r[1].off + r[1].bytes - r->off;
-	b->n--;
-	memmove(r + 1, r + 2, (b->n - i - 1) * sizeof(*r));
+	return a->off + a->bytes == b->off && a->image_off + a->bytes == b->image_off;
 }
 
-/* One data unit: on the list already, beside a range, or a new range. */
-static void add(struct cf_bad *b, uint64_t off, uint64_t bytes)
+/* Make a range of the one at @i and the next, if they adjoin. */
+static void join(struct cf_bad *b, unsigned i)
 {
-	const unsigned i = find(b, off);
-	struct cf_bad_range *r = &b->at[i];
-	if (i < b->n && r->off <= off && off + bytes <= r->off + r->bytes)
+	if (i + 1 >= b->n || !adjoin(&b->at[i], &b->at[i + 1]))
 		return;
-	if (i < b->n && r->off + r->bytes == off) {
-		r->bytes += bytes;
-		join_next(b, i);
-	} else if (i < b->n && r->off == off + bytes) {
-		r->off = off;
-		r->bytes += bytes;
+	b->at[i].bytes += b->at[i + 1].bytes;
+	b->n--;
+	memmove(&b->at[i + 1], &b->at[i + 2], (b->n - i - 1) * sizeof(b->at[0]));
+}
+
+/* Ranges are whole data units, so a new one lies inside one that is known, or clear of all. */
+static void add(struct cf_bad *b, const struct cf_bad_range *new)
+{
+	unsigned i = find(b, new->off);
+	if (i < b->n && b->at[i].off + b->at[i].bytes == new->off)
+		i++;
+	if (i < b->n && b->at[i].off <= new->off)
+		return;
+	if (i > 0 && adjoin(&b->at[i - 1], new)) {
+		b->at[--i].bytes += new->bytes;
+	} else if (i < b->n && adjoin(new, &b->at[i])) {
+		b->at[i].off = new->off;
+		b->at[i].image_off = new->image_off;
+		b->at[i].bytes += new->bytes;
 	} else if (b->n == CF_BAD_MAX) {
 		b->overflow = true;
+		return;
 	} else {
-		memmove(r + 1, r, (b->n - i) * sizeof(*r));
-		*r = (struct cf_bad_range){.off = off, .bytes = bytes};
+		memmove(&b->at[i + 1], &b->at[i], (b->n - i) * sizeof(*new));
+		b->at[i] = *new;
 		b->n++;
 	}
+	join(b, i);
 }
 
-static void note(struct cf_volume *v, uint64_t du)
+static void note(struct cf_volume *v, uint64_t off)
 {
+	const struct cf_bad_range range = {.off = off, .bytes = v->du_bytes, .image_off = cf_volume_at(v, off)};
 	pthread_mutex_lock(&v->bad.mutex);
-	add(&v->bad, du << v->du_shift, v->du_bytes);
+	add(&v->bad, &range);
 	pthread_mutex_unlock(&v->bad.mutex);
 }
 
-/* Decrypt one data unit to w->edge, or make it zeros. */
-static int read_du(struct cf_volume *v, struct cf_worker *w, uint64_t du)
+/* Decrypt the data unit at @off to w->edge, or make it zeros. */
+static int read_du(struct cf_volume *v, struct cf_worker *w, uint64_t off)
 {
-	const uint64_t off = du << v->du_shift;
 	if (cf_backing_read_full(v->backing, w->crypt, v->du_bytes, cf_volume_at(v, off)) == 0)
 		return cf_volume_decrypt(v, w, cf_volume_du(v, off), 1, w->crypt, w->edge);
 	memset(w->edge, 0, v->du_bytes);
-	note(v, du);
+	note(v, off);
 	return 0;
 }
 
@@ -87,7 +95,7 @@ int cf_volume_read_bad(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 {
 	for (size_t done = 0, take; done < len; done += take) {
 		const size_t skip = (size_t)((off + done) & (v->du_bytes - 1)), left = len - done;
-		const int rc = read_du(v, w, (off + done) >> v->du_shift);
+		const int rc = read_du(v, w, off + done - skip);
 		if (rc)
 			return rc;
 		take = left < v->du_bytes - skip ? left : v->du_bytes - skip;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* copy.c - the engine of decrypt and encrypt: workers carry chunks, taps look on.
  *
- * Chunk k goes through slot k % n_slots, which serves k, then k + n_slots and so on: whoever has the lowest chunk that
- * is not finished finds its slot free, so the copy never stands still. One mutex guards everything but the bytes in a
- * slot, which belong to its worker until it is full and to nobody but readers then. */
+ * A worker takes a free slot and only then the next chunk, so the lowest chunk that is not finished always has a slot,
+ * and the copy never stands still. One mutex guards everything but the bytes in a slot, which belong to its worker
+ * until it is full and to nobody but readers then. */
 #include "cryptfuse/copy.h"
 
 #include <assert.h>
@@ -23,8 +23,8 @@
 struct slot {
 	uint8_t *buf;
 	size_t len;
-	uint64_t chunk; /* that it is for */
-	enum { SLOT_EMPTY, SLOT_FULL } state;
+	uint64_t chunk; /* that it is for, unless it is free */
+	enum { SLOT_FREE, SLOT_TAKEN, SLOT_FULL } state;
 	unsigned pending; /* sink and taps that have not had it yet */
 };
 
@@ -85,36 +85,46 @@ static void wait_moved(struct cf_copy *c)
 	pthread_cond_wait(&c->moved, &c->mutex);
 }
 
-static struct slot *slot_of(struct cf_copy *c, uint64_t chunk)
+static struct slot *free_slot(struct cf_copy *c)
 {
-	return &c->slots[chunk % c->n_slots];
+	for (unsigned i = 0; i < c->n_slots; i++)
+		if (c->slots[i].state == SLOT_FREE)
+			return &c->slots[i];
+	return NULL;
+}
+
+static struct slot *full_slot(struct cf_copy *c, uint64_t chunk)
+{
+	for (unsigned i = 0; i < c->n_slots; i++)
+		if (c->slots[i].state == SLOT_FULL && c->slots[i].chunk == chunk)
+			return &c->slots[i];
+	return NULL;
 }
 
 static void had(struct cf_copy *c, struct slot *s)
 {
 	assert(s->pending);
-	if (--s->pending == 0) {
-		s->state = SLOT_EMPTY;
-		s->chunk += c->n_slots;
-	}
+	if (--s->pending)
+		return;
+	s->state = SLOT_FREE;
 	pthread_cond_broadcast(&c->moved);
 }
 
 /* ---- workers ---- */
 
-/* The next chunk and its slot; NULL nothing left. */
+/* A slot with the next chunk to be read; NULL nothing is left. */
 static struct slot *claim(struct cf_copy *c)
 {
-	const uint64_t chunk = c->next;
-	if (over(c, chunk))
+	struct slot *s = NULL;
+	while (!over(c, c->next) && !(s = free_slot(c)))
+		wait_moved(c);
+	if (over(c, c->next))
 		return NULL;
-	c->next++;
-	struct slot *s = slot_of(c, chunk);
-	while (!over(c, chunk) && s->chunk != chunk)
+	s->state = SLOT_TAKEN;
+	s->chunk = c->next++;
+	while (!over(c, s->chunk) && c->o->source.order == CF_COPY_IN_ORDER && c->read_turn != s->chunk)
 		wait_moved(c);
-	while (!over(c, chunk) && c->o->source.order == CF_COPY_IN_ORDER && c->read_turn != chunk)
-		wait_moved(c);
-	return over(c, chunk) ? NULL : s;
+	return over(c, s->chunk) ? NULL : s;
 }
 
 static void take_read(struct cf_copy *c, struct slot *s, ssize_t n, size_t want)
@@ -191,8 +201,8 @@ static void *look_on(void *arg)
 	struct cf_copy *c = t->c;
 	pthread_mutex_lock(&c->mutex);
 	for (uint64_t chunk = 0;; chunk++) {
-		struct slot *s = slot_of(c, chunk);
-		while (!over(c, chunk) && (s->chunk != chunk || s->state != SLOT_FULL))
+		struct slot *s = NULL;
+		while (!over(c, chunk) && !(s = full_slot(c, chunk)))
 			wait_moved(c);
 		if (over(c, chunk))
 			break;
@@ -271,7 +281,7 @@ static int make_slots(struct cf_copy *c)
 		void *p;
 		if (posix_memalign(&p, BUFFER_ALIGN, c->chunk_bytes) != 0)
 			return -ENOMEM;
-		c->slots[i] = (struct slot){.buf = p, .chunk = i};
+		c->slots[i] = (struct slot){.buf = p};
 	}
 	return 0;
 }

@@ -9,6 +9,8 @@
 
 #include "cryptfuse/base.h"
 
+struct cf_err;
+
 struct cf_mount {
 	char mountpoint[PATH_MAX];
 	char source[PATH_MAX];         /* fsname: the image */
@@ -40,8 +42,9 @@ int cf_mounts_resolve(const char *path, char out[static PATH_MAX]) CF_MUST_CHECK
 enum cf_unmount { CF_UNMOUNT_NORMAL, CF_UNMOUNT_DETACH };
 
 /** cf_mounts_unmount - umount2 as root, the setuid fusermount3 otherwise
+ * @err: NULL, or out: the reason in words, fusermount3's own where that failed
  * Returns 0; -EBUSY in use, or something else is mounted over it; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3.
  * Needs a process without no_new_privs. */
-int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how) CF_MUST_CHECK;
+int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "cryptfuse/lane.h"
@@ -12,9 +13,6 @@
 #include "cryptfuse/volume.h"
 
 struct fuse_lowlevel_ops;
-
-/** Longest single read and write request. In larger ones the plaintext falls out of the CPU's own cache. */
-#define CF_OPS_IO_BYTES (512u * 1024u)
 
 /** A file of the mount: a range of the volume. */
 struct cf_ops_file {
@@ -35,7 +33,10 @@ struct cf_ops {
 	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */
 	void *ready_ctx;
 	enum cf_transport transport; /* what the kernel granted */
+	unsigned readahead_kib;      /* as far as is known; 0: it is not */
 
+	uint64_t init_unique;              /* killpriv.c: the kernel's first request */
+	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
 	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
 	struct cf_lane space_lane; /* one thread changes space at a time */
 	pthread_mutex_t mutex;     /* who has what open */
@@ -52,6 +53,10 @@ void cf_ops_fini(struct cf_ops *o);
 /** cf_ops_publish - show parts of the volume as files of their own, once; one thread, while others serve
  * Returns 0; -EINVAL a part lies outside, two have one number, or the mount is no directory: then none is shown. */
 int cf_ops_publish(struct cf_ops *o, const struct cf_serve_part *parts, unsigned n) CF_MUST_CHECK;
+
+/** cf_ops_io_bytes - the longest single read and write request. The kernel cuts what is longer into several, and hands
+ * them to as many threads. */
+uint32_t cf_ops_io_bytes(const struct cf_ops *o);
 
 /** cf_ops_table - the operations; their userdata is the struct cf_ops. */
 extern const struct fuse_lowlevel_ops cf_ops_table;

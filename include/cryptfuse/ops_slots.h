@@ -69,6 +69,10 @@ void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn);
 /** cf_ops_open_as - how the kernel shall treat a file that is being opened: cached, kept, or neither. */
 void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse_file_info *fi);
 
+/** cf_ops_own_killpriv - tell the kernel that it need not ask for security.capability before each write. After the
+ * mount, before the loop. 0 or -ENOMEM. */
+int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
+
 /** cf_ops_note_write - the handle owes a sync when it is closed. */
 void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi);
 

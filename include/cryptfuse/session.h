@@ -5,6 +5,7 @@
 
 #include "cryptfuse/ops.h"
 
+struct cf_mount;
 struct fuse_session;
 
 /** cf_session_mount - make a session and mount it
@@ -12,6 +13,11 @@ struct fuse_session;
  * Returns 0 and *out, to be given to cf_session_free; -EPERM, -EACCES, -ENODEV, -EBUSY …, with a line that says what to
  * do. */
 int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_session_readahead - let the kernel read ahead so far; 0: as far as it does by itself. Before the loop.
+ * Returns how far it will, in KiB, which is less than @kib where raising it is not permitted; 0 if that cannot be told.
+ */
+unsigned cf_session_readahead(const struct cf_mount *m, unsigned kib);
 
 /** cf_session_free - gives the connection back; does not unmount. Takes NULL, leaves NULL. */
 void cf_session_free(struct fuse_session **se);

@@ -70,6 +70,7 @@ void cf_volume_stats(struct cf_volume *v, struct cf_volume_stats *out);
 /** A range of the volume whose ciphertext could not be read: whole data units. */
 struct cf_bad_range {
 	uint64_t off, bytes;
+	uint64_t image_off; /* where in the image */
 };
 
 #define CF_BAD_MAX 4096u /* ranges that are remembered */

@@ -119,16 +119,6 @@ TARGETS = [
 ]
 
 
-def judge(target, results):
-    value = target.value(results)
-    met = None if value is None else (value >= target.wanted if target.sense == ">=" else value <= target.wanted)
-    return {"what": target.what, "sense": target.sense, "wanted": target.wanted, "aim": target.aim, "reached": value, "met": met}
-
-
-def judge_all(results):
-    return [judge(t, results) for t in TARGETS]
-
-
 def rounded(x):
     """Figures to four digits: more are noise."""
     if isinstance(x, dict):
@@ -136,6 +126,16 @@ def rounded(x):
     if isinstance(x, list):
         return [rounded(v) for v in x]
     return float(f"{x:.4g}") if isinstance(x, float) else x
+
+
+def judge(target, results):
+    value = rounded(target.value(results))  # what is printed is what is judged
+    met = None if value is None else (value >= target.wanted if target.sense == ">=" else value <= target.wanted)
+    return {"what": target.what, "sense": target.sense, "wanted": target.wanted, "aim": target.aim, "reached": value, "met": met}
+
+
+def judge_all(results):
+    return [judge(t, results) for t in TARGETS]
 
 
 # ---- the table ----

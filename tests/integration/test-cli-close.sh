@@ -22,6 +22,16 @@ assert_exit 5 'already open here' "$CRYPTFUSE" open --table "$S/table" "$IMG" "$
 kill -CONT "$pid"
 close_vol "$M"
 
+# ---- fusermount3 cannot do it, as where there is no /etc/mtab: what it says is handed on ----
+open_vol "$M" --table "$S/table" "$IMG" </dev/null
+mkdir "$S/bin"
+printf '#!/bin/sh\necho "fusermount3: failed to open /etc/mtab: No such file" >&2\necho more >&2\nexit 1\n' >"$S/bin/fusermount3"
+chmod +x "$S/bin/fusermount3"
+PATH=$S/bin:$PATH assert_exit 2 'cannot be unmounted: fusermount3: failed to open /etc/mtab: No such file$' "$CRYPTFUSE" close "$M"
+printf '#!/bin/sh\nexit 1\n' >"$S/bin/fusermount3"
+PATH=$S/bin:$PATH assert_exit 2 'fusermount3 failed and did not say why' "$CRYPTFUSE" close "$M"
+close_vol "$M"
+
 # ---- one that has died, its helper too: a dead mount ----
 open_vol "$M" --table "$S/table" "$IMG" </dev/null
 pid=$(daemon_pid "$V")

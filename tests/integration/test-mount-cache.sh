@@ -86,3 +86,29 @@ for mode in default writeback; do
 	assert_eq "status" true "$(status_field "$V" shared)"
 	close_vol "$M"
 done
+
+# --readahead: lowered by anybody, raised by root only, and what could not be done is said
+readahead_kib() { cat "/sys/class/bdi/$(mountpoint -d "$M")/read_ahead_kb"; }
+open_it
+own=$(readahead_kib)
+assert_eq "status" "$own" "$(status_field "$V" readahead_kib)"
+close_vol "$M"
+open_it --readahead $((own / 4))
+assert_eq "lowered" $((own / 4)) "$(readahead_kib)"
+close_vol "$M"
+open_it --readahead $((own * 8))
+assert_eq "raised by an ordinary user" "$own" "$(readahead_kib)"
+assert_eq "status" "$own" "$(status_field "$V" readahead_kib)"
+assert_match "what is said" "only root .*$own KiB" "$(cat "$S/open.err")"
+close_vol "$M"
+
+# a write is one round trip: the kernel does not ask for security.capability before each (Linux 5.11 and later)
+"$CRYPTFUSE" open --debug --table "$S/table" "$IMG" "$M" </dev/null 2>"$S/trace" &
+wait_for 10 "the mount" grep -q 'INIT' "$S/trace"
+wait_for 10 "the volume" test -e "$V"
+dd if=/dev/zero of="$V" bs=4096 count=50 conv=notrunc oflag=direct status=none
+close_vol "$M"
+wait
+[ "$(grep -c 'opcode: WRITE' "$S/trace")" -ge 50 ] || fail "the trace shows no writes"
+asked=$(grep -c 'opcode: GETXATTR' "$S/trace" || :)
+[ "$asked" -le 5 ] || fail "50 writes brought $asked questions for an attribute"

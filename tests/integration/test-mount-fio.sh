@@ -38,3 +38,17 @@ for chain in xts cbc; do
 		done
 	done
 done
+
+# and with what trades one thing for another: written under one, read under the default
+for options in "--cache writeback" "--cache direct" "--direct" "--cache writeback --direct --shared"; do
+	rm -f "$IMG"
+	new_image "$IMG" $((JOBS * (JOB_BYTES + 8192))) sparse
+	# shellcheck disable=SC2086
+	open_vol "$M" $options --table "$S/table" "$IMG" </dev/null
+	run_fio 0 write
+	run_fio 1 read
+	close_vol "$M"
+	open_vol "$M" --table "$S/table" "$IMG" </dev/null
+	run_fio 0 read
+	close_vol "$M"
+done

@@ -6,6 +6,8 @@
 #
 # KERNEL_IMAGE: .../boot/vmlinuz-VERSION, with .../lib/modules/VERSION beside it (default: the newest in /boot).
 
+slow=6 # every instruction is emulated, and files come over a socket
+
 kernel_check() {
 	image=${KERNEL_IMAGE:-$(find /boot -name 'vmlinuz-*' | sort -V | tail -n 1)}
 	virtiofsd=$(command -v virtiofsd /usr/lib/qemu/virtiofsd /usr/libexec/virtiofsd | head -n 1)

@@ -3,6 +3,8 @@
 # shellcheck disable=SC2034,SC2154 # variables of run
 # uml.sh - Debian's user-mode-linux as the kernel under tests/kernel/run. Sourced by it.
 
+slow=1
+
 kernel_check() {
 	need linux.uml user-mode-linux
 	[ -d /usr/lib/uml/modules ] || lacking "/usr/lib/uml/modules is missing: apt install user-mode-linux"

@@ -3,7 +3,8 @@
  *
  * kill -9 of cryptfuse proves nothing about fsync, since the kernel's page cache survives it. This FUSE file keeps all
  * writes to itself and brings them to the backing file only at fsync, so kill -9 of *this* program is the power cut.
- * Single-threaded. Usage: crashfs FILE DIRECTORY     shows DIRECTORY/image */
+ * It can also have bytes that cannot be read. Single-threaded.
+ * Usage: crashfs FILE DIRECTORY [BAD_OFFSET BAD_LENGTH]…     shows DIRECTORY/image */
 #include "config.h"
 
 #define FUSE_USE_VERSION 312
@@ -22,8 +23,16 @@
 #define FILE_NAME "image"
 #define PIECE 512u
 
+#define BAD_MAX 8
+
+struct bad {
+	size_t off, len;
+};
+
 struct disk {
 	int fd;
+	unsigned n_bad;
+	struct bad bad[BAD_MAX];
 	size_t bytes;
 	uint8_t *data, *dirty; /* dirty: one flag a piece */
 	struct stat dir, file;
@@ -67,7 +76,14 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t len, off_t off, struc
 {
 	(void)ino;
 	(void)fi;
-	fuse_reply_buf(req, (const char *)disk_of(req)->data + off, clip(disk_of(req), len, off));
+	const struct disk *d = disk_of(req);
+	const size_t n = clip(d, len, off), at = (size_t)off;
+	for (unsigned i = 0; i < d->n_bad; i++)
+		if (at < d->bad[i].off + d->bad[i].len && d->bad[i].off < at + n) {
+			fuse_reply_err(req, EIO);
+			return;
+		}
+	fuse_reply_buf(req, (const char *)d->data + off, n);
 }
 
 static void on_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t len, off_t off, struct fuse_file_info *fi)
@@ -112,6 +128,15 @@ static const struct fuse_lowlevel_ops ops = {
 	.fsync = on_fsync,
 };
 
+static void take_bad(struct disk *d, int argc, char **argv)
+{
+	for (int i = 0; i + 1 < argc; i += 2) {
+		if (d->n_bad == BAD_MAX)
+			errx(2, "too many bad places");
+		d->bad[d->n_bad++] = (struct bad){strtoul(argv[i], NULL, 10), strtoul(argv[i + 1], NULL, 10)};
+	}
+}
+
 static void load(struct disk *d, const char *path)
 {
 	d->fd = open(path, O_RDWR | O_CLOEXEC);
@@ -130,9 +155,10 @@ static void load(struct disk *d, const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		errx(2, "usage: crashfs FILE DIRECTORY");
-	struct disk d;
+	if (argc < 3 || argc % 2 == 0)
+		errx(2, "usage: crashfs FILE DIRECTORY [BAD_OFFSET BAD_LENGTH]...");
+	struct disk d = {.n_bad = 0};
+	take_bad(&d, argc - 3, argv + 3);
 	load(&d, argv[1]);
 	char *fuse_argv[] = {argv[0], "-o", "default_permissions,nosuid,nodev,fsname=crashfs", NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, fuse_argv);

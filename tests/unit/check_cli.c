@@ -182,7 +182,7 @@ START_TEST(parse__every_field_of_a_volume)
 {
 	struct cli_opts o = parse_ok("-c|aes-cbc-plain|-s|512|-h|sha512:32|-d|-|-l|7|--keyfile-offset=9|-o|1|-p|2|-b|3|"
 								 "--device-size|1MiB|--sector-size=4096|--iv-large-sectors|-r|--shared|"
-								 "--allow-discards|--engine|openssl|--table|t|--compat=2.6|image|mnt");
+								 "--allow-discards|--direct|--engine|openssl|--table|t|--compat=2.6|image|mnt");
 	ck_assert_str_eq(o.volume.cipher, "aes-cbc-plain");
 	ck_assert_uint_eq(o.volume.key_bits, 512);
 	ck_assert_str_eq(o.volume.hash, "sha512:32");
@@ -197,6 +197,7 @@ START_TEST(parse__every_field_of_a_volume)
 	ck_assert(o.volume.iv_large_sectors);
 	ck_assert_int_eq(o.volume.access, CF_READ_ONLY);
 	ck_assert_int_eq(o.volume.lock, CF_LOCK_NONE);
+	ck_assert_int_eq(o.volume.image_cache, CF_IMAGE_DIRECT);
 	ck_assert_int_eq(o.volume.discards, CF_DISCARDS_ALLOWED);
 	ck_assert_str_eq(o.volume.engine, "openssl");
 	ck_assert_str_eq(o.volume.table_file, "t");
@@ -208,7 +209,7 @@ START_TEST(parse__every_field_of_the_rest)
 {
 	struct cli_opts o =
 		parse_ok("-yqv|-T5|-t|60|--name=x|--mode=0640|--allow-root|--stop-timeout|0|--foreground|--debug|"
-				 "--type=plain|image|mnt");
+				 "--type=plain|--cache=writeback|--readahead|1024|image|mnt");
 	ck_assert(o.verify && o.batch && o.verbose && o.foreground && o.debug);
 	ck_assert_uint_eq(o.volume.tries, 5);
 	ck_assert_uint_eq(o.timeout_s, 60);
@@ -216,6 +217,8 @@ START_TEST(parse__every_field_of_the_rest)
 	ck_assert_uint_eq(o.mode, 0640);
 	ck_assert_int_eq(o.share, CF_SHARE_ROOT);
 	ck_assert_uint_eq(o.stop_timeout_s, 0);
+	ck_assert_int_eq(o.cache, CF_CACHE_WRITEBACK);
+	ck_assert_uint_eq(o.readahead_kib, 1024);
 }
 END_TEST
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/mounts.h"
+#include "cryptfuse/err.h"
 #include "run.h"
 
 static char dir[] = "/tmp/check_mounts.XXXXXX";
@@ -182,9 +183,13 @@ END_TEST
 
 START_TEST(unmount__takes_only_what_is_ours)
 {
-	ck_assert_int_eq(cf_mounts_unmount(real_dir, CF_UNMOUNT_NORMAL), -EINVAL);
-	ck_assert_int_eq(cf_mounts_unmount(real_dir, CF_UNMOUNT_DETACH), -EINVAL);
-	ck_assert_int_eq(cf_mounts_unmount("/proc", CF_UNMOUNT_NORMAL), -EBUSY);
+	struct cf_err err = {0};
+	ck_assert_int_eq(cf_mounts_unmount(real_dir, CF_UNMOUNT_NORMAL, &err), -EINVAL);
+	ck_assert_str_eq(err.text, "it is not mounted");
+	ck_assert_int_eq(cf_mounts_unmount(real_dir, CF_UNMOUNT_DETACH, NULL), -EINVAL);
+	err = (struct cf_err){0};
+	ck_assert_int_eq(cf_mounts_unmount("/proc", CF_UNMOUNT_NORMAL, &err), -EBUSY);
+	ck_assert_str_eq(err.text, "something else is mounted over it");
 	ck_assert_int_eq(cf_mounts_top("/proc"), CF_TOP_OTHER);
 }
 END_TEST

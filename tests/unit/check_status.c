@@ -115,6 +115,8 @@ START_TEST(status__says_what_is_open_and_how)
 	ck_assert(json_object_get_boolean(field(o, "allow_discards")));
 	ck_assert(!json_object_get_boolean(field(o, "read_only")));
 	ck_assert_str_eq(text_of(o, "cache"), "writeback");
+	ck_assert_uint_eq(number_of(o, "request_bytes"), 131072);
+	ck_assert(!json_object_get_boolean(field(o, "direct")));
 	ck_assert(json_object_get_boolean(field(o, "shared")));
 	field(field(field(o, "paths"), "encrypt"), "batch_from");
 	field(field(field(o, "paths"), "decrypt"), "batch_from");

@@ -65,11 +65,11 @@ START_TEST(new__judges_the_geometry)
 	struct cf_err err = {.code = 0};
 	struct cf_cipher *c = test_cipher("xts", "plain64", 4096, CF_WORKERS_MAX), *was = c;
 	struct cf_backing *b = &test_backing_new(65536, 1)->base;
-	struct cf_volume_opts opts = {.data_off = geometries[_i].data_off,
-								  .bytes = geometries[_i].bytes,
-								  .access = CF_READ_WRITE,
-								  .n_workers = geometries[_i].n_workers,
-								  .n_permits = geometries[_i].n_permits};
+	const struct cf_volume_opts opts = {.data_off = geometries[_i].data_off,
+										.bytes = geometries[_i].bytes,
+										.access = CF_READ_WRITE,
+										.n_workers = geometries[_i].n_workers,
+										.n_permits = geometries[_i].n_permits};
 	b->access = geometries[_i].of_backing;
 	int rc = cf_volume_new(&v, &b, &c, &opts, &err);
 	ck_assert_int_eq(rc, geometries[_i].rc);

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# needs: user
+# A decrypt that is ended in the middle, by a signal or by kill -9, leaves nothing behind, and what was there before is
+# as it was. A copy that waits for a pipe can be ended too.
+. "$(dirname "$0")/lib.sh"
+need_user "$@"
+env --default-signal=INT true 2>/dev/null || lacking "env --default-signal"
+
+# Terabytes of holes: long, without using a disk. (A shell's background jobs ignore SIGINT, so it is put back.)
+new_image "$S/img" $((1 << 41)) sparse
+table "$S/table" $((1 << 32)) aes-xts-plain64 "$(random_hex 64)" 0 0 sector_size:4096
+mkdir "$S/folder"
+start() { # OUTPUT OPTION…
+	local out=$1
+	shift
+	env --default-signal=INT "$CRYPTFUSE" decrypt -q --table "$S/table" "$@" "$S/img" "$out" 2>"$S/decrypt.err" </dev/null &
+	PID=$!
+	wait_for 20 "the copy to be under way" copying
+}
+copying() {
+	[ "$(awk '$1 == "rchar:" { print $2 }' "/proc/$PID/io")" -gt 50000000 ]
+}
+ended() { # STATUS
+	local rc=0
+	wait $PID || rc=$?
+	assert_eq "exit status" "$1" $rc
+}
+
+for force in no yes; do
+	for signal in INT TERM HUP KILL; do
+		rm -f "$S"/folder/*
+		options=(--sparse)
+		if [ $force = yes ]; then
+			echo precious >"$S/folder/out"
+			options+=(--force)
+		fi
+		start "$S/folder/out" "${options[@]}"
+		kill -$signal $PID
+		ended $((128 + $(kill -l $signal)))
+		if [ $force = yes ]; then
+			assert_eq "after SIG$signal" precious "$(cat "$S/folder/out")"
+			rm "$S/folder/out"
+		fi
+		# where a file cannot be without a name, kill -9 leaves one that says what it is
+		[ $signal != KILL ] || rm -f "$S/folder/out.partial"
+		assert_eq "after SIG$signal" "" "$(ls -A "$S/folder")"
+		[ $signal = KILL ] || assert_match "what is said" 'interrupted after [0-9]+ bytes' "$(cat "$S/decrypt.err")"
+	done
+done
+
+# a signal that the process was told to ignore is ignored (nohup)
+(
+	trap '' HUP
+	exec "$CRYPTFUSE" decrypt -q --sparse --table "$S/table" "$S/img" "$S/folder/out" 2>/dev/null </dev/null
+) &
+PID=$!
+wait_for 20 "the copy to be under way" copying
+kill -HUP $PID
+kill -TERM $PID
+ended 143
+
+# nobody reads the pipe
+mkfifo "$S/fifo"
+"$CRYPTFUSE" decrypt -q --table "$S/table" "$S/img" - >"$S/fifo" 2>"$S/decrypt.err" </dev/null &
+PID=$!
+exec 7<"$S/fifo"
+head -c 1000 <&7 >/dev/null
+kill -TERM $PID
+ended 143
+exec 7<&-
