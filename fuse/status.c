@@ -100,6 +100,7 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_text(o, "cache", cache_name(ops->opts->cache));
 	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
 	json_object_object_add(o, "readahead_kib", ops->readahead_kib ? json_object_new_uint64(ops->readahead_kib) : NULL);
+	put_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }

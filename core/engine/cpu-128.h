@@ -126,6 +126,15 @@ struct stage {
 	uint8_t plain[WIDE][LINE], cipher[WIDE][LINE];
 };
 
+/* Of constant lengths, so that no library's memcpy does it, which has registers of its own. */
+INLINE void copy(uint8_t *to, const uint8_t *from, size_t line)
+{
+	if (line == LINE)
+		memcpy(to, from, LINE);
+	else
+		memcpy(to, from, 16);
+}
+
 INLINE void cbc_encrypt_line(const struct cf_cpu_key *k, struct stage *s, vec *chain, unsigned lanes, size_t line)
 {
 	for (size_t at = 0; at < line; at += 16) {
@@ -147,15 +156,15 @@ INLINE void cbc_encrypt_lanes(const struct cf_cpu_key *k, const struct cf_engine
 	UNROLL
 	for (unsigned l = 0; l < lanes; l++)
 		chain[l] = load(b->ivs + 16 * (first + l));
-	for (size_t at = 0; at < du; at += LINE) {
-		size_t line = du - at < LINE ? du - at : LINE, from = first * du + at;
+	for (size_t at = 0, line; at < du; at += line) {
+		line = du - at < LINE ? 16 : LINE;
 		UNROLL
 		for (unsigned l = 0; l < lanes; l++)
-			memcpy(s.plain[l], b->src + from + l * du, line);
+			copy(s.plain[l], b->src + (first + l) * du + at, line);
 		cbc_encrypt_line(k, &s, chain, lanes, line);
 		UNROLL
 		for (unsigned l = 0; l < lanes; l++)
-			memcpy(b->dst + from + l * du, s.cipher[l], line);
+			copy(b->dst + (first + l) * du + at, s.cipher[l], line);
 	}
 }
 

@@ -102,26 +102,29 @@ void cf_header_free(struct cf_header **header)
 	*header = NULL;
 }
 
+int cf_header_load_fd(struct cf_header *h, int fd, const char *type, struct crypt_device **out)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	crypt_set_log_callback(NULL, hear_nothing, NULL);
+	crypt_token_external_disable();
+	int rc = crypt_init(out, path);
+	if (rc)
+		return rc;
+	crypt_set_log_callback(*out, hear, h);
+	crypt_metadata_locking(*out, 0); /* nobody else has this copy */
+	return crypt_load(*out, type, NULL);
+}
+
 /* Let the library load what is in these areas. */
 static int load_copy(struct cf_header *h, const struct cf_header_store *s, const struct cf_areas *areas,
 					 struct cf_err *err)
 {
-	char path[64];
 	crypt_free(h->cd);
 	h->cd = NULL;
 	cf_close_fd(&h->copy);
 	int rc = cf_window_range_fd(s->backing, &s->range, areas->at, areas->n, &h->copy, err);
-	if (rc)
-		return rc;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", h->copy);
-	crypt_set_log_callback(NULL, hear_nothing, NULL);
-	crypt_token_external_disable();
-	rc = crypt_init(&h->cd, path);
-	if (rc)
-		return cf_fail(err, rc, "libcryptsetup cannot be started: %s", strerror(-rc));
-	crypt_set_log_callback(h->cd, hear, h);
-	crypt_metadata_locking(h->cd, 0); /* nobody else has this copy */
-	return crypt_load(h->cd, h->format->type, NULL);
+	return rc ? rc : cf_header_load_fd(h, h->copy, h->format->type, &h->cd);
 }
 
 static int load_format(struct cf_header *h, const struct cf_header_format *f, const struct cf_header_store *s,

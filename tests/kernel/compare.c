@@ -3,6 +3,7 @@
 #include "compare.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,20 +148,33 @@ static int check_outside(const struct run *c)
 	return same ? 0 : -1;
 }
 
-static void count_path(const struct run *c)
+/* How many tables that path has served; NULL where there is no room for it. */
+static unsigned *tables_by(struct compare_stats *s, const char *engine, const char *path)
 {
-	struct compare_stats *s = c->stats;
 	unsigned i = 0;
-	while (i < s->n_paths && (strcmp(s->by_path[i].engine, c->engine) || strcmp(s->by_path[i].path, c->path)))
+	while (i < s->n_paths && (strcmp(s->by_path[i].engine, engine) || strcmp(s->by_path[i].path, path)))
 		i++;
 	if (i == COMPARE_PATHS)
-		return;
+		return NULL;
 	if (i == s->n_paths) {
-		s->by_path[i].engine = c->engine;
-		s->by_path[i].path = c->path;
+		s->by_path[i].engine = engine;
+		s->by_path[i].path = path;
 		s->n_paths++;
 	}
-	s->by_path[i].tables++;
+	return &s->by_path[i].tables;
+}
+
+unsigned compare_served(struct compare_stats *s, const char *engine, const char *path)
+{
+	const unsigned *n = tables_by(s, engine, path);
+	return n ? *n : 0;
+}
+
+static void count_path(const struct run *c)
+{
+	unsigned *n = tables_by(c->stats, c->engine, c->path);
+	if (n)
+		++*n;
 }
 
 /* One engine on one path: 1 agrees, 0 it does not serve this table so, -1. */
@@ -212,21 +226,51 @@ static unsigned list_paths(struct rng *r, const char *engine, struct choice out[
 	return n;
 }
 
+/* Try one path and strike it from the list. */
+static int try_path(struct run *c, struct choice *choice)
+{
+	c->engine = choice->engine;
+	c->path = choice->name;
+	choice->engine = NULL;
+	return one_path(c, choice->path);
+}
+
+/* The CPU's paths in turn: of those that serve the table, the one that has served the fewest. */
+static int cpu_in_turn(struct run *c, struct choice *list, unsigned n)
+{
+	for (;;) {
+		struct choice *least = NULL;
+		unsigned served = UINT_MAX;
+		for (unsigned i = 0; i < n; i++) {
+			if (!list[i].engine || strncmp(list[i].engine, "cpu-", 4) != 0)
+				continue;
+			unsigned tables = compare_served(c->stats, list[i].engine, list[i].name);
+			if (tables < served) {
+				served = tables;
+				least = &list[i];
+			}
+		}
+		int rc = least ? try_path(c, least) : 0;
+		if (rc || !least)
+			return rc;
+	}
+}
+
 static int some_paths(struct run *c, const char *engine, unsigned want)
 {
 	struct choice list[COMPARE_PATHS];
 	unsigned n = list_paths(c->r, engine, list), served = 0;
-	for (unsigned i = 0; i < n && served < want; i++) {
-		c->engine = list[i].engine;
-		c->path = list[i].name;
-		int rc = one_path(c, list[i].path);
-		if (rc < 0)
-			return rc;
-		served += (unsigned)rc;
+	int rc = cpu_in_turn(c, list, n);
+	if (rc > 0)
+		served = 1;
+	for (unsigned i = 0; i < n && rc >= 0 && served < want; i++) {
+		rc = list[i].engine ? try_path(c, &list[i]) : 0;
+		served += rc > 0;
 	}
-	if (!served)
-		printf("  no engine served it, though one was said to\n");
-	return served ? 0 : -1;
+	if (rc < 0 || served || engine)
+		return rc < 0 ? rc : 0;
+	printf("  no engine served it, though one was said to\n");
+	return -1;
 }
 
 int compare_table(const struct dm *dm, const struct ours *o, const char *engine, unsigned paths, struct rng *r,

@@ -22,10 +22,14 @@ struct compare_stats {
 
 /** compare_table - the table is loaded in @dm, and is what @o was read from
  * dm-crypt writes and cryptfuse reads, cryptfuse writes and dm-crypt reads, whole volume and random ranges, without a
- * byte changed outside the volume, by a random choice among the paths of the engines that serve it.
- * @engine: only this one; NULL all   @paths: how many to choose
+ * byte changed outside the volume: by one path of the CPU's engines, which have their turns, and by a random choice
+ * among those of all engines that serve it.
+ * @engine: only this one, if it serves the table; NULL all   @paths: how many to choose
  * Returns 0 if they agree; -1, and says what differs on stdout. */
 int compare_table(const struct dm *dm, const struct ours *o, const char *engine, unsigned paths, struct rng *r,
 				  struct compare_stats *stats) CF_MUST_CHECK;
+
+/** compare_served - how many tables that path has served. */
+unsigned compare_served(struct compare_stats *s, const char *engine, const char *path);
 
 #endif

@@ -5,9 +5,9 @@
  *   differential --differences FILE [--seed N] [--tables N] [--odd N] [--engine NAME] [--paths N]
  *                [--table INDEX | --odd-table INDEX]
  *
- * --paths: by how many of the engines' paths each table is tried, chosen at random.
- * Prints one PASS or FAIL line for each thing that was looked at, and with every failure the seed and the index that
- * bring it back. */
+ * --paths: by how many of the engines' paths each table is tried, one of the CPU's engines among them in turn, the
+ * others chosen at random. --engine: by that one only, where it serves the table; judged are all. Prints one PASS or
+ * FAIL line for each thing that was looked at, and with every failure the seed and the index that bring it back. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -71,14 +71,14 @@ static int judge_ours(const struct state *s, struct ours *o, uint64_t sectors, c
 	CF_CLEANUP(cf_volume_free) struct cf_volume *v = NULL;
 	int rc = ours_parse(o, sectors, params, err);
 	if (!rc)
-		rc = cf_cipher_check(&o->table.cipher, s->opts.engine, err);
+		rc = cf_cipher_check(&o->table.cipher, NULL, err);
 	if (rc)
 		return rc;
-	rc = ours_open(&v, o, s->dm.backing, s->opts.engine, CF_PATH_BATCH, err);
+	rc = ours_open(&v, o, s->dm.backing, NULL, CF_PATH_BATCH, err);
 	if (rc != -ENODEV)
 		return rc;
 	*err = (struct cf_err){0}; /* a whole mode only: adiantum */
-	return ours_open(&v, o, s->dm.backing, s->opts.engine, CF_PATH_NATIVE, err);
+	return ours_open(&v, o, s->dm.backing, NULL, CF_PATH_NATIVE, err);
 }
 
 static void show(const struct verdict *v, const char *what, const char *table)
@@ -183,6 +183,25 @@ static void examples(struct state *s)
 
 /* ---- what came out ---- */
 
+/* Every engine, and each of its paths for aes, has served some tables; a CPU's engine one in forty. */
+static void distribution_engines(struct state *s)
+{
+	const struct cf_block_cipher *aes = cf_block_cipher_find("aes");
+	unsigned paths = 0, few = 0;
+	for (size_t i = 0; cf_engines[i]; i++) {
+		const struct cf_engine *e = cf_engines[i];
+		unsigned want = strncmp(e->name, "cpu-", 4) ? 1 : s->sound.tables / 40;
+		if ((s->opts.engine && strcmp(s->opts.engine, e->name) != 0) || e->probe(NULL) != 0 || !e->has(aes, 32))
+			continue;
+		bool native = e->mode_has && e->mode_has("xts", aes, 64);
+		paths += 1 + native;
+		few += compare_served(&s->stats, e->name, "batch") < want;
+		few += native && compare_served(&s->stats, e->name, "native") < want;
+	}
+	result(paths && !few, "distribution-engines", "%u paths of the engines for aes, %u of them with too few tables",
+		   paths, few);
+}
+
 static bool engine_has(const struct table_combo *c)
 {
 	struct cf_err err;
@@ -199,8 +218,8 @@ static bool engine_has(const struct table_combo *c)
 	return strcmp(mode, "adiantum") != 0 || cf_cipher_check(&adiantum, NULL, &err) == 0;
 }
 
-/* HAZARDS: random tables prove nothing unless they reach everything. */
-static void distribution(const struct state *s)
+/* HAZARDS 35: random tables prove nothing unless they reach everything. */
+static void distribution(struct state *s)
 {
 	const struct tally *t = &s->sound;
 	unsigned once = 0, few = 0, n = table_combos_n(), here = 0;
@@ -227,11 +246,13 @@ static void distribution(const struct state *s)
 		   "distribution-kinds",
 		   "%u with several keys, %u with a wrap inside, %u with 4096-byte units without iv_large_sectors",
 		   t->several_keys, t->wraps, t->du4096);
+	if (!few_tables)
+		distribution_engines(s);
 	result(!few || few_tables, "distribution-combinations",
 		   "%u of %u mode and IV kinds at least once, %u less than twice", once, here, few);
 }
 
-static void report(const struct state *s)
+static void report(struct state *s)
 {
 	const struct tally *a = &s->sound, *b = &s->odd;
 	for (unsigned i = 0; i < s->rules.n; i++)

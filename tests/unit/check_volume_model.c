@@ -262,6 +262,7 @@ START_TEST(every_byte__is_one_that_was_written)
 	cut_extents(&random);
 	fill_volume();
 	tv.t->pace = TEST_YIELD;
+	tv.t->whole_granules = true;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += (time_t)(ms / 1000);
 	deadline.tv_nsec += (long)(ms % 1000 * 1000000);

@@ -95,6 +95,20 @@ static void mark(struct test_backing *t, uint64_t off, size_t len, unsigned step
 			atomic_fetch_add(&t->overlaps, 1);
 }
 
+/* Whoever changes another part of a granule meanwhile loses it. */
+static void write_granules(struct test_backing *t, const uint8_t *buf, size_t len, uint64_t off)
+{
+	uint64_t granule = t->base.granule, first = off / granule * granule;
+	uint64_t end = (off + len + granule - 1) / granule * granule;
+	end = end < t->base.bytes ? end : t->base.bytes;
+	uint8_t *whole = malloc((size_t)(end - first));
+	assert(whole);
+	copy(t, whole, t->data + first, (size_t)(end - first));
+	memcpy(whole + (off - first), buf, len);
+	copy(t, t->data + first, whole, (size_t)(end - first));
+	free(whole);
+}
+
 static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
 {
 	struct test_backing *t = of(b);
@@ -111,6 +125,8 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 	mark(t, off, (size_t)n, 1);
 	if (t->pace == TEST_GATE)
 		copy_through_gate(t, t->data + off, buf, (size_t)n);
+	else if (t->whole_granules)
+		write_granules(t, buf, (size_t)n, off);
 	else
 		copy(t, t->data + off, buf, (size_t)n);
 	mark(t, off, (size_t)n, UINT32_MAX);

@@ -37,6 +37,7 @@ struct test_backing {
 	_Atomic enum test_pace pace;
 	_Atomic int at_gate;
 	enum test_tear tear;
+	bool whole_granules; /* a write reads the granules it touches and writes them back, as O_DIRECT must */
 	void (*hook)(struct test_backing *t, enum test_call call); /* at the start of a call: may wait, as a disk does */
 	struct test_fault read_fault, write_fault;
 	int sync_code, punch_code;
