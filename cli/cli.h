@@ -22,7 +22,7 @@ struct cli_command {
 	int (*run)(const struct cli_opts *o, struct cf_err *err);
 };
 
-extern const struct cli_command cli_open, cli_close, cli_status, cli_bench;
+extern const struct cli_command cli_open, cli_close, cli_status, cli_info, cli_bench;
 extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */

@@ -189,10 +189,12 @@ static int into_new(struct encrypt *e, struct cf_err *err)
 
 /* ---- the command ---- */
 
-/* Standard input can be one thing only. */
-static int check_stdin(const struct encrypt *e, struct cf_err *err)
+/* Standard input can be one thing only, and there is no writing without writing. */
+static int check_options(const struct encrypt *e, struct cf_err *err)
 {
 	const char *key_file = e->o.volume.key_file;
+	if (e->o.volume.access == CF_READ_ONLY)
+		return cf_fail(err, -EINVAL, "--readonly has no meaning here: encrypt writes");
 	if (strcmp(e->o.args[0], "-") != 0 || e->o.volume.table_file)
 		return 0;
 	if (!key_file || !strcmp(key_file, "-"))
@@ -213,7 +215,7 @@ static int new_type(struct encrypt *e, struct cf_err *err)
 static int encrypt(struct encrypt *e, struct cf_err *err)
 {
 	struct stat st;
-	int rc = check_stdin(e, err);
+	int rc = check_options(e, err);
 	if (rc || (rc = cli_guard_secrets(err)) || (rc = cli_digests_start(&e->digests, e->o.digest, err)) ||
 		(rc = cli_input_open(&e->in, e->o.args[0], err)))
 		return rc;

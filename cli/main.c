@@ -12,8 +12,9 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 
-static const struct cli_command *const commands[] = {&cli_open,    &cli_close,  &cli_status, &cli_decrypt,
-													 &cli_encrypt, &cli_create, &cli_bench};
+static const struct cli_command *const commands[] = {
+	&cli_open, &cli_close, &cli_status, &cli_info, &cli_decrypt, &cli_encrypt, &cli_create, &cli_bench,
+};
 
 static const struct cli_command *find_command(const char *name)
 {

@@ -17,6 +17,7 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
+#include "cryptfuse/session.h"
 #include "cryptfuse/spec.h"
 
 static const struct cli_group open_groups[] = {
@@ -60,11 +61,12 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 {
 	int rc = check_name(o->name, err);
 	if (rc || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) || (rc = check_cache(o, s, err)) ||
-		(rc = cli_fuse_check(o->share, err)))
+		(rc = cf_session_check_transport(o->transport, err)) || (rc = cli_fuse_check(o->share, err)))
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;
 	s->cache = o->cache;
+	s->transport = o->transport;
 	s->readahead_kib = (unsigned)o->readahead_kib;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
@@ -87,6 +89,7 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 	cli_say_plan(o, o->args[0], plan);
 	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
+	cf_open_command(&o->volume, &opening.plan);
 	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }

@@ -42,6 +42,7 @@ struct cli_opts {
 	uint64_t mode; /* CLI_MODE_DEFAULT: not given */
 	enum cf_mount_share share;
 	enum cf_cache cache;
+	enum cf_transport transport;
 	uint64_t readahead_kib; /* 0: the kernel's own */
 	uint64_t stop_timeout_s;
 	unsigned foreground, debug;

@@ -80,12 +80,40 @@ static void print_value(const char *key, struct json_object *value)
 
 static void print_readable(const char *prefix, struct json_object *j);
 
-/* Members of a list are named by their place: "outer.0.inner: value". */
+/* For a shell: in quotes where it would do something with a character. */
+static void print_word(const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
+	if (*word && strspn(word, plain) == strlen(word)) {
+		printf(" %s", word);
+		return;
+	}
+	fputs(" '", stdout);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar((unsigned char)*word < 0x20 || *word == 0x7f ? '?' : *word);
+	putchar('\'');
+}
+
+static void print_words(const char *key, struct json_object *list)
+{
+	printf("%s:", key);
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		print_word(json_object_get_string(json_object_array_get_idx(list, i)));
+	putchar('\n');
+}
+
+/* Members of a list are named by their place: "outer.0.inner: value"; words stand in one line, as for a shell. */
 static void print_member(const char *key, struct json_object *value)
 {
 	char name[256];
 	if (json_object_is_type(value, json_type_object)) {
 		print_readable(key, value);
+	} else if (json_object_is_type(value, json_type_array) &&
+			   json_object_is_type(json_object_array_get_idx(value, 0), json_type_string)) {
+		print_words(key, value);
 	} else if (json_object_is_type(value, json_type_array)) {
 		for (size_t i = 0; i < json_object_array_length(value); i++) {
 			snprintf(name, sizeof(name), "%s.%zu", key, i);

@@ -293,7 +293,8 @@ static int serve(struct daemon *d, struct cf_err *err)
 		return cf_fail(err, -r, "cannot start a thread: %s", strerror(r));
 	const struct cf_loop_opts loop = {
 		.n_threads = d->plan.n_workers, .n_ready = ready_threads(d), .waiting = waiting, .ctx = d};
-	r = cf_loop_run(d->session, &loop);
+	r = d->opts->transport == CF_TRANSPORT_IO_URING ? cf_session_loop(d->session, d->plan.n_workers)
+													: cf_loop_run(d->session, &loop);
 	atomic_store(&d->ended, 1);
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);

@@ -130,7 +130,8 @@ static bool is_string(const char *text, size_t size)
 static bool plan_is_sane(const struct cf_open_plan *p)
 {
 	const struct cf_cipher_spec *c = &p->cipher;
-	return is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
+	return !p->command[CF_COMMAND_MAX - 1] && !p->command[CF_COMMAND_MAX - 2] &&
+		   is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
 		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
 		   is_string(p->uuid, sizeof(p->uuid)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* loop.c - threads that read requests, work, and are parked when there are enough.
  *
- * Invariant: while the session lives at least one thread reads or one at work will read before it could be missed: who
- * takes a request while nobody else reads looks whether another may be called, and who has finished reads again unless
- * enough do. The last that was parked is called first: its stack and buffer are warm. The mutex guards the counts and
+ * Who takes a request while nobody else reads calls another if it may; who has finished reads again unless enough do.
+ * Whether calls wait is known only afterwards: when no request was taken for a moment and nobody reads, the main thread
+ * calls one more whatever is wanted, so a store that hangs takes all threads, not two, to hold up everything. The last
+ * that was parked is called first: its stack and buffer are warm. The mutex guards the counts and
  * the list, and is held across no request. A thread can be cancelled while it reads, nowhere else. */
 #include "config.h"
 
@@ -18,8 +19,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "cryptfuse/cipher.h"
+
+#define STUCK_NS (5L * 1000 * 1000)
+#define QUIET 20u /* looks without a request, and the main thread sleeps */
 
 struct thread {
 	struct loop *loop;
@@ -36,9 +41,11 @@ struct loop {
 	pthread_mutex_t mutex;
 	unsigned n, reading, n_parked; /* reading: also those that were called to read */
 	struct thread *parked;
+	unsigned n_taken; /* requests; may wrap */
+	bool watched;     /* the main thread looks for a standstill */
 	bool ending;
 	atomic_int error;
-	sem_t ended;
+	sem_t wake; /* the main thread: it is over, or it should watch */
 	struct thread threads[CF_WORKERS_MAX];
 };
 
@@ -77,11 +84,11 @@ static int start_thread(struct loop *l)
 	return 0;
 }
 
-/* Have one more thread read, if more should be awake. Without memory for a new one those that are there go on. */
-static void call_another(struct loop *l)
+/* Have one more thread read, if fewer than @most are awake. Without memory for a new one those that are there go on. */
+static void call_another(struct loop *l, unsigned most)
 {
 	struct thread *t = l->parked;
-	if (l->ending || l->n - l->n_parked >= wanted(l))
+	if (l->ending || l->n - l->n_parked >= most)
 		return;
 	if (!t) {
 		(void)!start_thread(l);
@@ -117,9 +124,14 @@ static bool back_to_reading(struct loop *l, struct thread *t)
 static void taken(struct loop *l)
 {
 	pthread_mutex_lock(&l->mutex);
+	l->n_taken++;
 	if (--l->reading == 0)
-		call_another(l);
+		call_another(l, wanted(l));
+	bool call_watch = l->reading == 0 && !l->watched;
+	l->watched = l->watched || call_watch;
 	pthread_mutex_unlock(&l->mutex);
+	if (call_watch)
+		sem_post(&l->wake);
 }
 
 /* 1; 0 it is over; -errno. */
@@ -149,8 +161,37 @@ static void *work(void *arg)
 	if (r < 0)
 		atomic_store(&l->error, r);
 	fuse_session_exit(l->se);
-	sem_post(&l->ended);
+	sem_post(&l->wake);
 	return NULL;
+}
+
+/* Sleeps while nothing is to be watched. A signal interrupts it. */
+static void sleep_main(struct loop *l, bool watched)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += STUCK_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	(void)(watched ? sem_clockwait(&l->wake, CLOCK_MONOTONIC, &until) : sem_wait(&l->wake));
+}
+
+/* Until it is over: find a standstill. */
+static void watch(struct loop *l)
+{
+	unsigned seen = 0, quiet = 0;
+	for (bool watched = false; !fuse_session_exited(l->se);) {
+		sleep_main(l, watched);
+		pthread_mutex_lock(&l->mutex);
+		const bool still = l->n_taken == seen;
+		if (still && l->reading == 0)
+			call_another(l, l->opts->n_threads);
+		quiet = still && l->reading ? quiet + 1 : 0;
+		l->watched = l->watched && quiet < QUIET;
+		watched = l->watched;
+		seen = l->n_taken;
+		pthread_mutex_unlock(&l->mutex);
+	}
 }
 
 /* Those that read are cancelled, those at work finish, those that are parked are let go. */
@@ -177,15 +218,15 @@ int cf_loop_run(struct fuse_session *se, const struct cf_loop_opts *opts)
 	l->se = se;
 	l->opts = opts;
 	pthread_mutex_init(&l->mutex, NULL);
-	sem_init(&l->ended, 0, 0);
+	sem_init(&l->wake, 0, 0);
 	pthread_mutex_lock(&l->mutex);
 	int r = start_thread(l);
 	pthread_mutex_unlock(&l->mutex);
-	while (r == 0 && !fuse_session_exited(se))
-		sem_wait(&l->ended); /* or a signal */
+	if (r == 0)
+		watch(l);
 	end_all(l);
 	r = r ? r : atomic_load(&l->error);
-	sem_destroy(&l->ended);
+	sem_destroy(&l->wake);
 	pthread_mutex_destroy(&l->mutex);
 	free(l);
 	return r;

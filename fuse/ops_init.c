@@ -7,8 +7,15 @@
 
 #include "cryptfuse/ops_slots.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cryptfuse/err.h"
+#include "cryptfuse/session.h"
+
+#define URING_SETTING "/sys/module/fuse/parameters/enable_uring"
 #define IO_BYTES (128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
 #define IO_BYTES_SERIAL (512u * 1024u) /* where the kernel sends the parts of a long request one after the other */
 #define IO_LANES 8u                    /* data units at least, where a serial mode is computed across them */
@@ -59,6 +66,55 @@ static void ask_caching(const struct cf_ops *o, struct fuse_conn_info *conn)
 #endif
 }
 
+/* Without the option it is off whatever the environment says, which libfuse asks too. If the ring cannot be set up
+ * after all libfuse goes on with /dev/fuse. */
+static void ask_transport(struct cf_ops *o, struct fuse_conn_info *conn)
+{
+	(void)conn;
+	o->transport = CF_TRANSPORT_DEVICE;
+#ifdef FUSE_CAP_OVER_IO_URING
+	if (o->opts->transport == CF_TRANSPORT_DEVICE)
+		do_without(conn, FUSE_CAP_OVER_IO_URING);
+	else if (fuse_set_feature_flag(conn, FUSE_CAP_OVER_IO_URING))
+		o->transport = CF_TRANSPORT_IO_URING;
+#endif
+}
+
+const char *cf_ops_transport_option(enum cf_transport transport)
+{
+#ifdef FUSE_CAP_OVER_IO_URING
+	if (transport == CF_TRANSPORT_IO_URING)
+		return ",io_uring";
+#endif
+	(void)transport;
+	return "";
+}
+
+#ifdef FUSE_CAP_OVER_IO_URING
+
+int cf_session_check_transport(enum cf_transport transport, struct cf_err *err)
+{
+	char setting[2] = "N";
+	CF_CLEANUP(cf_close_fd) int fd = open(URING_SETTING, O_RDONLY | O_CLOEXEC);
+	if (transport == CF_TRANSPORT_DEVICE || (fd >= 0 && read(fd, setting, 1) == 1 && *setting == 'Y'))
+		return 0;
+	return cf_fail(err, -EINVAL,
+				   "--io-uring: the kernel does not offer it; where it can, root turns it on by writing Y to %s",
+				   URING_SETTING);
+}
+
+#else
+
+int cf_session_check_transport(enum cf_transport transport, struct cf_err *err)
+{
+	if (transport == CF_TRANSPORT_DEVICE)
+		return 0;
+	return cf_fail(err, -EINVAL, "--io-uring: this build's libfuse (%d.%d) has no FUSE over io_uring: it needs 3.18",
+				   FUSE_MAJOR_VERSION, FUSE_MINOR_VERSION);
+}
+
+#endif
+
 /* With FUSE_CAP_ASYNC_DIO the parts of one long request are under way at once. */
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 {
@@ -73,6 +129,7 @@ void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn)
 	ask(conn, FUSE_CAP_HANDLE_KILLPRIV_V2); /* killpriv.c */
 #endif
 	ask_caching(o, conn);
+	ask_transport(o, conn);
 }
 
 /* The kernel may keep decrypted pages from one open to the next only as long as nobody else can change the image, and

@@ -30,10 +30,10 @@ static int build_options(const struct cf_ops *ops, char **out)
 {
 	char fixed[160], fsname[PATH_MAX + 16];
 	const struct cf_serve_opts *o = ops->opts;
-	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s",
+	snprintf(fixed, sizeof(fixed), "default_permissions,nosuid,nodev,subtype=cryptfuse,max_read=%u%s%s%s%s%s",
 			 cf_ops_io_bytes(ops), ops->plan->access == CF_READ_ONLY ? ",ro" : "",
 			 o->share == CF_SHARE_OTHER ? ",allow_other" : "", o->share == CF_SHARE_ROOT ? ",allow_root" : "",
-			 o->debug ? ",debug" : "");
+			 o->debug ? ",debug" : "", cf_ops_transport_option(o->transport));
 	snprintf(fsname, sizeof(fsname), "fsname=%s", o->image);
 	/* The name may hold commas and backslashes; libfuse passes it on to fusermount3 escaped as well. */
 	return fuse_opt_add_opt(out, fixed) == 0 && fuse_opt_add_opt_escaped(out, fsname) == 0 ? 0 : -ENOMEM;
@@ -121,6 +121,25 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
 		return r;
 	*out = cf_take(se);
 	return 0;
+}
+
+static void free_config(struct fuse_loop_config **c)
+{
+	if (*c)
+		fuse_loop_cfg_destroy(*c);
+	*c = NULL;
+}
+
+int cf_session_loop(struct fuse_session *se, unsigned n_threads)
+{
+	CF_CLEANUP(free_config) struct fuse_loop_config *c = fuse_loop_cfg_create();
+	if (!c)
+		return -ENOMEM;
+	fuse_loop_cfg_set_max_threads(c, n_threads);
+	fuse_loop_cfg_set_idle_threads(c, n_threads);
+	fuse_loop_cfg_set_clone_fd(c, 0);
+	int r = fuse_session_loop_mt(se, c);
+	return r > 0 ? -EIO : r;
 }
 
 void cf_session_free(struct fuse_session **se)

@@ -7,11 +7,14 @@
 #include "cryptfuse/ops.h"
 
 #include <json.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+
+#define RANGES_MAX 128u /* of unreadable bytes: the status has to fit in an xattr */
 
 static void put_text(struct json_object *o, const char *name, const char *text)
 {
@@ -97,6 +100,7 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_text(o, "cache", cache_name(ops->opts->cache));
 	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
 	json_object_object_add(o, "readahead_kib", ops->readahead_kib ? json_object_new_uint64(ops->readahead_kib) : NULL);
+	put_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }
@@ -135,6 +139,59 @@ static struct json_object *counters(struct cf_volume *v)
 	return o;
 }
 
+/* What could not be read so far; the first of the ranges. */
+static void put_unreadable(struct json_object *o, struct cf_volume *v)
+{
+	struct cf_bad_range bad[RANGES_MAX];
+	struct cf_bad_total total;
+	const unsigned n = cf_volume_bad(v, bad, RANGES_MAX, &total);
+	struct json_object *u = json_object_new_object(), *list = json_object_new_array();
+	put_number(u, "bytes", total.bytes);
+	put_flag(u, "complete", total.complete && n == total.ranges);
+	for (unsigned i = 0; i < n; i++) {
+		struct json_object *range = json_object_new_object();
+		put_number(range, "offset", bad[i].off);
+		put_number(range, "bytes", bad[i].bytes);
+		put_number(range, "image_offset", bad[i].image_off);
+		json_object_array_add(list, range);
+	}
+	json_object_object_add(u, "ranges", list);
+	json_object_object_add(o, "unreadable", u);
+}
+
+static void add_word(struct json_object *list, const char *word)
+{
+	json_object_array_add(list, json_object_new_string(word));
+}
+
+/* The whole command line that does the same again, every default spelled out; null if it is too long. */
+static struct json_object *command(const struct cf_ops *ops)
+{
+	const char *const end = ops->plan->command + CF_COMMAND_MAX;
+	char mode[8];
+	if (!ops->plan->command[0])
+		return NULL;
+	struct json_object *list = json_object_new_array();
+	add_word(list, "cryptfuse");
+	add_word(list, "open");
+	for (const char *word = ops->plan->command; word < end && *word; word += strlen(word) + 1)
+		add_word(list, word);
+	add_word(list, "--cache");
+	add_word(list, cache_name(ops->opts->cache));
+	add_word(list, "--mode");
+	snprintf(mode, sizeof(mode), "%04o", (unsigned)ops->opts->mode);
+	add_word(list, mode);
+	if (ops->opts->kind == CF_MOUNT_DIRECTORY) {
+		add_word(list, "--name");
+		add_word(list, ops->opts->name);
+	}
+	if (ops->opts->share != CF_SHARE_OWNER)
+		add_word(list, ops->opts->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other");
+	add_word(list, ops->opts->image);
+	add_word(list, ops->opts->mountpoint);
+	return list;
+}
+
 char *cf_status_json(const struct cf_ops *ops)
 {
 	struct json_object *o = json_object_new_object();
@@ -158,6 +215,9 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
 	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
 	put_mount(o, ops);
+	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
+	put_unreadable(o, ops->volume);
+	json_object_object_add(o, "command", command(ops));
 	put_engine(o, cf_volume_cipher(ops->volume));
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);

@@ -61,7 +61,8 @@ host_begin() {
 host_as_user() {
 	local -a as_user=()
 	[ -z "$host_user" ] || as_user=(setpriv --reuid="$host_user" --regid="$host_user" --init-groups)
-	(cd "$host_dir" && exec "${as_user[@]}" env -i PATH="$PATH" HOME="$host_dir" TMPDIR="$host_dir" LC_ALL=C.UTF-8 CI="${CI:-}" "$@")
+	(cd "$host_dir" && exec "${as_user[@]}" env -i PATH="$PATH" HOME="$host_dir" TMPDIR="$host_dir" LC_ALL=C.UTF-8 CI="${CI:-}" \
+		CRYPTFUSE_PEER_IMAGES="${CRYPTFUSE_PEER_IMAGES:-}" "$@")
 }
 
 host_fuse_usable() { [ -r /dev/fuse ] && [ -w /dev/fuse ]; }

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/provider.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -102,6 +104,36 @@ int cf_digest(enum cf_digest_names names, const char *name, const void *a, size_
 	memcpy(out, full, d->bytes ? d->bytes : len);
 	OPENSSL_cleanse(full, sizeof(full));
 	return 0;
+}
+
+static void free_kdf(EVP_KDF **kdf)
+{
+	EVP_KDF_free(*kdf);
+}
+
+static void free_kdf_ctx(EVP_KDF_CTX **ctx)
+{
+	EVP_KDF_CTX_free(*ctx);
+}
+
+int cf_digest_pbkdf2(const char *name, const void *pass, size_t pass_len, const uint8_t *salt, size_t salt_len,
+					 uint64_t iterations, uint8_t *out, size_t out_len)
+{
+	const struct digest_name *d = find(CF_DIGEST_CRYPTSETUP, name);
+	CF_CLEANUP(free_kdf) EVP_KDF *kdf = EVP_KDF_fetch(cf_libcrypto(), "PBKDF2", NULL);
+	CF_CLEANUP(free_kdf_ctx) EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	int any_length = 1; /* what exists is opened, whatever is recommended for new ones */
+	if (!d || d->bytes || !ctx)
+		return -ENOENT;
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string("digest", (char *)(uintptr_t)d->libcrypto, 0),
+		OSSL_PARAM_construct_octet_string("pass", (void *)(uintptr_t)(pass ? pass : ""), pass_len),
+		OSSL_PARAM_construct_octet_string("salt", (void *)(uintptr_t)salt, salt_len),
+		OSSL_PARAM_construct_uint64("iter", &iterations),
+		OSSL_PARAM_construct_int("pkcs5", &any_length),
+		OSSL_PARAM_construct_end(),
+	};
+	return EVP_KDF_derive(ctx, out, out_len, params) == 1 ? 0 : -EINVAL;
 }
 
 /* ---- piece by piece ---- */

@@ -161,8 +161,8 @@ static int api_find(const char *name, struct cf_block_cipher *out, struct cf_err
 	struct cf_afalg_driver d;
 	CF_CLEANUP(cf_close_fd) int fd = cf_afalg_bind(name);
 	if (fd < 0)
-		return cf_fail(err, -ENODEV, "no engine here has %s: nor has this kernel's crypto API (%s)", name,
-					   strerror(-fd));
+		return cf_fail(err, -ENODEV, "no engine here has %s, nor has this kernel's crypto API: %s", name,
+					   fd == -ENOENT ? "no such name" : strerror(-fd));
 	if (cf_afalg_driver_find(name, &d) != 0 || !d.has_sizes)
 		return cf_fail(err, -ENODEV,
 					   "no engine here has %s: the kernel has, but /proc/crypto does not tell its IV size", name);

@@ -4,9 +4,11 @@
  *
  * A plain read computes: nothing is in flight. Where the driver is asynchronous, several sockets are loaded and their
  * reads submitted together by the kernel's AIO (HAZARDS 25); the call returns when all have ended, since the kernel
- * writes to the destinations until then. A socket whose request did not run from end to end may hold bytes of it, and
- * nothing in its interface tells: it is closed and another accepted in its place, so that no later request gets them.
- * Nothing waits on a socket but for the cipher (non-blocking); nothing is allocated. A slot is its worker's. */
+ * writes to the destinations until then. (Linux 6.1.192 and others of 2026 read synchronously whatever the driver: then
+ * they end one by one inside the submission, which is right and no faster.) A socket whose request did not run from end
+ * to end may hold bytes of it, and nothing in its interface tells: it is closed and another accepted in its place, so
+ * that no later request gets them. Nothing waits on a socket but for the cipher (non-blocking); nothing is allocated. A
+ * slot is its worker's. */
 #include "config.h"
 
 #include <errno.h>

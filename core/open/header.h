@@ -89,6 +89,14 @@ static inline bool cf_header_is_luks(const struct cf_header *h)
 /** cf_header_suspect - which kind of header a store looks like it has; for a warning. Reads one sector. */
 const char *cf_header_suspect(struct cf_backing *b, uint64_t off, uint64_t bytes);
 
+/** cf_header_load_fd - let the library load a sealed copy; its complaints go to @h. @out: owned, also on failure. */
+int cf_header_load_fd(struct cf_header *h, int fd, const char *type, struct crypt_device **out) CF_MUST_CHECK;
+
+/** cf_luks1_unlock - as crypt_volume_key_get, for a keyslot whose cipher only our engines have
+ * -ENOTSUP, -ENODEV they have not either; -EPERM the passphrase is another. */
+int cf_luks1_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t *key,
+					size_t *key_bytes) CF_MUST_CHECK;
+
 /** cf_header_dump - what crypt_dump prints, as text; "" if it failed. @size bytes at @text. */
 void cf_header_dump(struct cf_header *h, char *text, size_t size);
 

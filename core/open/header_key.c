@@ -33,22 +33,56 @@ static void list_ciphers(struct cf_header *h, int slot, char *text, size_t size)
 	}
 }
 
+/* What the library answers when it has no cipher for a keyslot, and no kernel either. */
+static bool lacks_cipher(int rc)
+{
+	return rc == -EIO || rc == -ENOTSUP || rc == -ENODEV || rc == -ENOTBLK;
+}
+
 static int refuse(struct cf_header *h, int slot, int rc, struct cf_err *err)
 {
 	char ciphers[CF_ERR_TEXT / 2] = "";
 	if (rc == -EPERM)
 		return cf_fail(err, rc, "no key available with this passphrase");
-	if (rc == -ENOENT && slot >= 0)
-		return cf_fail(err, -EPERM, "keyslot %d is not in use", slot);
 	if (rc == -ENOENT)
 		return cf_fail(err, -EPERM, "no keyslot is in use: nothing can unlock this volume");
 	if (rc == -ENOMEM)
 		return cf_fail(err, rc, "not enough memory for the key derivation of this volume");
-	if (cf_header_is_luks(h) && (rc == -EIO || rc == -ENOTSUP || rc == -ENODEV || rc == -ENOTBLK))
+	if (cf_header_is_luks(h) && lacks_cipher(rc))
 		list_ciphers(h, slot, ciphers, sizeof(ciphers));
 	if (*ciphers)
 		return cf_fail(err, -ENOTSUP, "%s: libcryptsetup needs the kernel's AF_ALG for it", ciphers);
 	return cf_fail(err, rc, "libcryptsetup cannot unlock the volume: %s", *h->said ? h->said : strerror(-rc));
+}
+
+/* The keyslots that the library had no cipher for, by our engines. -EPERM if any of them could be tried. */
+static int try_engines(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t *key, size_t *key_bytes)
+{
+	int worst = -ENOTSUP;
+	for (int i = 0; i < crypt_keyslot_max(CRYPT_LUKS1); i++) {
+		if ((slot >= 0 && i != slot) || crypt_keyslot_status(h->cd, i) < CRYPT_SLOT_ACTIVE)
+			continue;
+		size_t got = *key_bytes;
+		int rc = cf_luks1_unlock(h, i, pass, key, &got);
+		if (rc >= 0) {
+			*key_bytes = got;
+			return rc;
+		}
+		worst = rc == -EPERM ? rc : worst;
+	}
+	return worst;
+}
+
+static int get_key(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t *key, size_t *key_bytes)
+{
+	size_t room = *key_bytes;
+	int rc = crypt_volume_key_get(h->cd, slot, (char *)key, key_bytes, pass->data ? (const char *)pass->data : "",
+								  pass->len);
+	if (h->kind != CF_HEADER_LUKS1 || !lacks_cipher(rc))
+		return rc;
+	*key_bytes = room;
+	int ours = try_engines(h, slot, pass, key, key_bytes);
+	return lacks_cipher(ours) ? rc : ours;
 }
 
 int cf_header_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t **key, struct cf_err *err)
@@ -57,9 +91,10 @@ int cf_header_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *
 	CF_CLEANUP(cf_secret_freep) uint8_t *buf = cf_secret_alloc(got);
 	if (!buf)
 		return cf_fail(err, -ENOMEM, "no memory for the key");
+	if (slot >= 0 && crypt_keyslot_status(h->cd, slot) < CRYPT_SLOT_ACTIVE)
+		return cf_fail(err, -EPERM, "keyslot %d is not in use", slot);
 	h->said[0] = '\0';
-	int rc =
-		crypt_volume_key_get(h->cd, slot, (char *)buf, &got, pass->data ? (const char *)pass->data : "", pass->len);
+	int rc = get_key(h, slot, pass, buf, &got);
 	if (rc < 0)
 		return refuse(h, slot, rc, err);
 	if (got != want)

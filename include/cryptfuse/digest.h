@@ -27,6 +27,11 @@ int cf_digest_bytes(enum cf_digest_names names, const char *name) CF_MUST_CHECK;
 int cf_digest(enum cf_digest_names names, const char *name, const void *a, size_t a_len, const void *b, size_t b_len,
 			  uint8_t *out) CF_MUST_CHECK;
 
+/** cf_digest_pbkdf2 - PBKDF2 with HMAC of a hash, by cryptsetup's name
+ * @pass: may be NULL when @pass_len is 0     @out: @out_len bytes. Returns 0; -ENOENT no such hash; -EINVAL. */
+int cf_digest_pbkdf2(const char *name, const void *pass, size_t pass_len, const uint8_t *salt, size_t salt_len,
+					 uint64_t iterations, uint8_t *out, size_t out_len) CF_MUST_CHECK;
+
 /** A digest in the making, fed piece by piece by one thread at a time. */
 struct cf_digest_run;
 

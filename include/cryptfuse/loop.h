@@ -7,7 +7,8 @@
  *
  * Why not libfuse's own loop: it starts a thread whenever all are busy, also when they compute, and the kernel wakes
  * the reader that has slept longest, whose stack and buffer are cold. Here a backing that answers at once is served by
- * n_ready threads, and one that waits by as many as are needed (HAZARDS 17). */
+ * n_ready threads, and one that waits by as many as are needed (HAZARDS 17); also one that hangs: every 5 ms in which
+ * all threads are at work and none takes a request bring another one. */
 #ifndef CRYPTFUSE_LOOP_H
 #define CRYPTFUSE_LOOP_H
 

@@ -30,6 +30,7 @@ enum cf_type {
 	CF_TYPE_LUKS2,
 	CF_TYPE_BITLK,
 	CF_TYPE_FVAULT2,
+	CF_TYPE_LOOPAES, /* no header either: what the key file says */
 };
 
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */
@@ -67,6 +68,7 @@ struct cf_open_opts {
 #define CF_MAY_ASK_AGAIN 1
 
 #define CF_UUID_TEXT 64u
+#define CF_COMMAND_MAX (4u * 4096u + 1024u) /* bytes: some paths, and the rest */
 
 /** How core speaks to a person. */
 struct cf_open_ui {
@@ -98,6 +100,8 @@ struct cf_open_plan {
 	char type[CF_NAME_MAX];  /* for the status: "plain", "luks2", "bitlk" … */
 	char uuid[CF_UUID_TEXT]; /* of the header; "" none */
 	int keyslot;             /* that was used; -1 none */
+	/* Options that open it in the same way again: a NUL behind each word, an empty word at the end. */
+	char command[CF_COMMAND_MAX];
 };
 
 /** A volume on its way to be opened: what is known so far, and what is held for it. Lives in the parent. */
@@ -123,6 +127,10 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
  * passphrase; -EIO. */
 int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o,
 				struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_open_command - fill in plan->command; it stays empty where the words do not fit. Once the key is there, so that
+ * it can name the keyslot. */
+void cf_open_command(const struct cf_open_opts *opts, struct cf_open_plan *plan);
 
 /** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
  * @key, @image: borrowed; the lock goes on with the volume's own copies of the descriptors. */

@@ -61,10 +61,16 @@ int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access acce
 /** cf_ops_count_out - it is closed. */
 void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
 
+/** cf_ops_count_back - it was not opened after all: whatever pages were to be dropped are still there. */
+void cf_ops_count_back(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
+
 /* ops_init.c: what is asked of the kernel */
 
 /** cf_ops_negotiate - fill in the answer to the kernel's first request. */
 void cf_ops_negotiate(struct cf_ops *o, struct fuse_conn_info *conn);
+
+/** cf_ops_transport_option - what libfuse is to be told for it among the mount options, with a comma in front. */
+const char *cf_ops_transport_option(enum cf_transport transport);
 
 /** cf_ops_open_as - how the kernel shall treat a file that is being opened: cached, kept, or neither. */
 void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse_file_info *fi);

@@ -19,6 +19,12 @@ int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_er
  */
 unsigned cf_session_readahead(const struct cf_mount *m, unsigned kib);
 
+/** cf_session_check_transport - does this build's libfuse, and this kernel, have it? 0; -EINVAL with a line. */
+int cf_session_check_transport(enum cf_transport transport, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_session_loop - libfuse's own loop, which alone ends the threads that CF_TRANSPORT_IO_URING has. 0 or -errno. */
+int cf_session_loop(struct fuse_session *se, unsigned n_threads) CF_MUST_CHECK;
+
 /** cf_session_free - gives the connection back; does not unmount. Takes NULL, leaves NULL. */
 void cf_session_free(struct fuse_session **se);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* copy.c - the limit: a FUSE file that copies a backing file, without cryptography.
  *
- * What cryptfuse is measured against: a separate program with the same settings (low-level libfuse, 512 KiB requests,
- * asynchronous direct I/O, no FOPEN_DIRECT_IO, as many threads), that does nothing but pread and pwrite.
- * Usage: copy [-t THREADS] BACKING DIRECTORY     shows DIRECTORY/volume; stays in the foreground until unmounted. */
+ * What cryptfuse is measured against: a separate program with the same settings (low-level libfuse, requests of 128
+ * KiB, asynchronous direct I/O, no FOPEN_DIRECT_IO, as many threads), that does nothing but pread and pwrite. Usage:
+ * copy [-t THREADS] BACKING DIRECTORY     shows DIRECTORY/volume; stays in the foreground until unmounted. */
 #define FUSE_USE_VERSION 312
 #include <err.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 #define FILE_INO 2u
 #define FILE_NAME "volume"
-#define REQUEST_MAX (512u * 1024u)
-#define CACHE_S 3600.0 /* seconds: nothing changes behind the kernel's back */
+#define REQUEST_MAX (128u * 1024u) /* as cryptfuse: request_bytes of its status */
+#define CACHE_S 3600.0             /* seconds: nothing changes behind the kernel's back */
 
 struct copy {
 	int fd;

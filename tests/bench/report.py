@@ -23,10 +23,9 @@ def spread(values):
 class Results:
     """samples: {(program, job): [Sample, one a round]}; ready_ms and rss_mb: {program: [one a round]}."""
 
-    def __init__(self, programs, found, threads):
+    def __init__(self, programs, found):
         self.programs = programs
         self.found = found
-        self.threads = threads
         self.samples = collections.defaultdict(list)
         self.ready_ms = collections.defaultdict(list)
         self.rss_mb = collections.defaultdict(list)

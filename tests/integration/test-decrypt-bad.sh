@@ -11,7 +11,7 @@ IMG=$S/disk/image M=$S/m BYTES=$((1024 * 1024)) KEY=$(random_hex 64)
 new_image "$S/platter" $BYTES
 table "$S/table" $(((BYTES - 8192) / 512)) aes-xts-plain64 "$KEY" 0 16 sector_size:4096
 cryptref -c xts -k "$KEY" -s 4096 "$S/platter" 8192 0 $((BYTES - 8192)) >"$S/plain"
-mkdir "$S/disk"
+mkdir "$S/disk" "$M"
 # pages 0, 1 and 2 of the volume (bytes 8192 to 20480), one in the middle, the last
 "$CRYPTFUSE_TOOLS/crashfs" "$S/platter" "$S/disk" 8192 12288 500000 1 $((BYTES - 1)) 1 &
 wait_for 5 "the disk" test -e "$IMG"

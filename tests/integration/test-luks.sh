@@ -72,12 +72,12 @@ for kind in "luks1 512" "luks2 512" "luks2 4096" "luks2 argon"; do
 		format "$IMG" 8M --type luks1 "${options[@]}"
 		offset=$((2 * 1024 * 1024))
 	else
-		format "$IMG" 24M --type luks2 --sector-size $du "${options[@]}"
+		format "$IMG" 24M --type luks2 --sector-size "$du" "${options[@]}"
 		offset=$((16 * 1024 * 1024))
 	fi
 	add_keys "$IMG" "${options[@]}"
 	KEY=$(volume_key "$IMG")
-	fill $offset $du
+	fill $offset "$du"
 	cp "$IMG" "$S/before"
 	opens "$kind, passphrase" <<<"$PASS"
 	opens "$kind, --type luks" --type luks <<<"$OTHER"
@@ -102,20 +102,21 @@ for kind in "luks1 512" "luks2 512" "luks2 4096" "luks2 argon"; do
 	assert_eq "keyslot" 0 "$(status_field "$V" keyslot)"
 	printf 'written here' | fileop pwrite 5000 "$V" >/dev/null
 	close_vol "$M"
-	cryptref -c xts -k "$KEY" -s $du "$IMG" $((offset + 4096)) 4096 4096 >"$S/piece"
+	cryptref -c xts -k "$KEY" -s "$du" "$IMG" $((offset + 4096)) 4096 4096 >"$S/piece"
 	assert_eq "$kind: what was written" 'written here' "$(tail -c +905 "$S/piece" | head -c 12)"
 	cmp -s <(head -c $offset "$IMG") <(head -c $offset "$S/before") || fail "$kind: the header changed"
 done
 
 # ---- --size, and an image whose end is no whole data unit ----
-format "$IMG" $((17 * 1024 * 1024 + 512)) --type luks2 --sector-size 4096 "${FAST[@]}"
+format "$IMG" 17M --type luks2 --sector-size 4096 "${FAST[@]}"
+truncate -s +512 "$IMG"
 refused 1 'device-size 1048576 would fit' <<<"$PASS"
 open_vol "$M" --device-size 1M "$IMG" <<<"$PASS"
 assert_eq "bytes" $BYTES "$(stat -c %s "$V")"
 close_vol "$M"
 
 # ---- the header in a file of its own ----
-rm -f "$S/head" && truncate -s 0 "$S/head"
+truncate -s 16M "$S/head"
 truncate -s 2M "$IMG"
 printf %s "$PASS" | cryptsetup luksFormat --type luks2 "${FAST[@]}" --header "$S/head" "$IMG" - || fail "luksFormat --header"
 KEY=$(volume_key "$S/head")
@@ -129,7 +130,7 @@ refused 1 '--header is for volumes with a header' --type plain --header "$S/head
 refused 1 'only LUKS keeps' --type bitlk --header "$S/head" <<<"$PASS"
 
 # ---- what cannot be opened says why; the JSON is changed in place, as is the checksum over it ----
-format "$S/good" 20M --type luks2 "${FAST[@]}"
+format "$S/good" 20M --type luks2 --sector-size 512 "${FAST[@]}"
 edit() { # what python makes of the JSON "j"
 	cp "$S/good" "$IMG"
 	python3 - "$IMG" "$1" <<-'PYTHON'
@@ -154,7 +155,8 @@ edit 'j["config"]["requirements"] = {"mandatory": ["flux-capacitor"]}'
 refused 1 'does not know: flux-capacitor' <<<"$PASS"
 edit 'j["config"]["requirements"] = {"mandatory": ["offline-reencrypt"]}'
 refused 1 're-encryption has not ended' <<<"$PASS"
-edit 'j["config"]["requirements"] = {"mandatory": ["online-reencrypt-v2"]}'
+edit 'pass'
+cryptsetup reencrypt --init-only --key-file "$S/pass" --resilience none "${FAST[@]}" "$IMG" || fail "reencrypt --init-only"
 refused 1 're-encryption has not ended' <<<"$PASS"
 edit 'j["config"]["requirements"] = {"mandatory": ["opal"]}'
 refused 1 'OPAL' <<<"$PASS"
@@ -166,12 +168,12 @@ refused 1 "type 'linear', not encrypted" <<<"$PASS"
 # ---- several data segments, one key: as device-mapper would put them one after the other ----
 edit 's = j["segments"]["0"]; j["segments"] = {
 	"0": dict(s, offset="18874368", size="1048576", iv_tweak="0"),
-	"1": dict(s, offset="16777216", size="dynamic", iv_tweak="2048")}; j["digests"]["0"]["segments"] = ["0", "1"]'
+	"1": dict(s, offset="16777216", size="2097152", iv_tweak="2048")}; j["digests"]["0"]["segments"] = ["0", "1"]'
 KEY=$(volume_key "$IMG")
 cryptref -e -c xts -k "$KEY" -s 512 "$S/plain" 0 0 $BYTES | dd of="$IMG" bs=1M seek=18 conv=notrunc status=none
 cryptref -e -c xts -k "$KEY" -s 512 "$S/plain" 0 $BYTES $BYTES | dd of="$IMG" bs=1M seek=16 conv=notrunc status=none
 open_vol "$M" "$IMG" <<<"$PASS"
-assert_eq "bytes of both segments" $((BYTES + 4 * 1024 * 1024)) "$(stat -c %s "$V")"
+assert_eq "bytes of both segments" $((3 * BYTES)) "$(stat -c %s "$V")"
 head -c $((2 * BYTES)) "$V" | assert_same "two segments" - <(cat "$S/plain" "$S/plain")
 printf 'across the seam' | fileop pwrite $((BYTES - 6)) "$V" >/dev/null
 close_vol "$M"

@@ -102,6 +102,15 @@ assert_eq "status" "$own" "$(status_field "$V" readahead_kib)"
 assert_match "what is said" "only root .*$own KiB" "$(cat "$S/open.err")"
 close_vol "$M"
 
+# --io-uring: served by it, or refused with the reason
+if "$CRYPTFUSE" open --io-uring --table "$S/table" "$IMG" "$M" 2>"$S/open.err" </dev/null; then
+	assert_same "over io_uring" <(plain) "$V"
+	close_vol "$M"
+else
+	assert_match "no io_uring" 'it needs 3.18|enable_uring' "$(cat "$S/open.err")"
+	assert_gone "$M"
+fi
+
 # a write is one round trip: the kernel does not ask for security.capability before each (Linux 5.11 and later)
 "$CRYPTFUSE" open --debug --table "$S/table" "$IMG" "$M" </dev/null 2>"$S/trace" &
 wait_for 10 "the mount" grep -q 'INIT' "$S/trace"

@@ -209,7 +209,7 @@ START_TEST(parse__every_field_of_the_rest)
 {
 	struct cli_opts o =
 		parse_ok("-yqv|-T5|-t|60|--name=x|--mode=0640|--allow-root|--stop-timeout|0|--foreground|--debug|"
-				 "--type=plain|--cache=writeback|--readahead|1024|image|mnt");
+				 "--type=plain|--cache=writeback|--readahead|1024|--io-uring|image|mnt");
 	ck_assert(o.verify && o.batch && o.verbose && o.foreground && o.debug);
 	ck_assert_uint_eq(o.volume.tries, 5);
 	ck_assert_uint_eq(o.timeout_s, 60);
@@ -219,6 +219,7 @@ START_TEST(parse__every_field_of_the_rest)
 	ck_assert_uint_eq(o.stop_timeout_s, 0);
 	ck_assert_int_eq(o.cache, CF_CACHE_WRITEBACK);
 	ck_assert_uint_eq(o.readahead_kib, 1024);
+	ck_assert_int_eq(o.transport, CF_TRANSPORT_IO_URING);
 }
 END_TEST
 

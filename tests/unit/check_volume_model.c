@@ -164,7 +164,7 @@ static bool time_is_up(void)
 static void *run(void *arg)
 {
 	struct thread *t = arg;
-	while (!time_is_up() && !atomic_load(&wrong))
+	while ((!time_is_up() || !t->n_reads || !t->n_writes) && !atomic_load(&wrong))
 		if (test_random(&t->random) % 5 < 2)
 			read_some(t);
 		else
@@ -262,6 +262,7 @@ START_TEST(every_byte__is_one_that_was_written)
 	cut_extents(&random);
 	fill_volume();
 	tv.t->pace = TEST_YIELD;
+	tv.t->whole_granules = true;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += (time_t)(ms / 1000);
 	deadline.tv_nsec += (long)(ms % 1000 * 1000000);

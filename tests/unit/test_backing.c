@@ -68,6 +68,14 @@ static void copy_through_gate(struct test_backing *t, uint8_t *dst, const uint8_
 	memcpy(dst + half, src + half, len - half);
 }
 
+static bool readable(const struct test_backing *t, size_t len, uint64_t off)
+{
+	for (uint64_t s = off / 512; t->unreadable && len && s <= (off + len - 1) / 512; s++)
+		if (t->unreadable[s])
+			return false;
+	return true;
+}
+
 static void call_hook(struct test_backing *t, enum test_call call)
 {
 	if (t->hook)
@@ -81,6 +89,8 @@ static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t 
 	if (misaligned(t, buf, len, off))
 		return -EINVAL;
 	call_hook(t, TEST_PREAD);
+	if (!readable(t, clip(t, len, off), off))
+		return -EIO;
 	ssize_t n = pass(&t->read_fault, clip(t, len, off));
 	if (n < 0)
 		return t->read_fault.code;
@@ -93,6 +103,20 @@ static void mark(struct test_backing *t, uint64_t off, size_t len, unsigned step
 	for (uint64_t g = off / t->base.granule; len && g <= (off + len - 1) / t->base.granule; g++)
 		if (atomic_fetch_add(&t->writing[g], step) != 0 && step == 1)
 			atomic_fetch_add(&t->overlaps, 1);
+}
+
+/* Whoever changes another part of a granule meanwhile loses it. */
+static void write_granules(struct test_backing *t, const uint8_t *buf, size_t len, uint64_t off)
+{
+	uint64_t granule = t->base.granule, first = off / granule * granule;
+	uint64_t end = (off + len + granule - 1) / granule * granule;
+	end = end < t->base.bytes ? end : t->base.bytes;
+	uint8_t *whole = malloc((size_t)(end - first));
+	assert(whole);
+	copy(t, whole, t->data + first, (size_t)(end - first));
+	memcpy(whole + (off - first), buf, len);
+	copy(t, t->data + first, whole, (size_t)(end - first));
+	free(whole);
 }
 
 static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
@@ -111,6 +135,8 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 	mark(t, off, (size_t)n, 1);
 	if (t->pace == TEST_GATE)
 		copy_through_gate(t, t->data + off, buf, (size_t)n);
+	else if (t->whole_granules)
+		write_granules(t, buf, (size_t)n, off);
 	else
 		copy(t, t->data + off, buf, (size_t)n);
 	mark(t, off, (size_t)n, UINT32_MAX);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* info_json.c - what `cryptfuse info` found, as one JSON object. Its keys are all always there, null where nothing is
+ * known: cryptfuse-info(1) promises them. */
+#include "config.h"
+
+#include <json.h>
+#include <stdio.h>
+
+#include "cli.h"
+#include "cryptfuse/units.h"
+#include "info.h"
+
+static void put_text(struct json_object *o, const char *key, const char *text)
+{
+	json_object_object_add(o, key, text && *text ? json_object_new_string(text) : NULL);
+}
+
+static void put_number(struct json_object *o, const char *key, uint64_t n)
+{
+	json_object_object_add(o, key, json_object_new_uint64(n));
+}
+
+/* @known: 0: nothing is known of it. */
+static void put_known(struct json_object *o, const char *key, uint64_t n, uint64_t known)
+{
+	json_object_object_add(o, key, known ? json_object_new_uint64(n) : NULL);
+}
+
+static struct json_object *content(const struct cf_content *c)
+{
+	if (!c->type[0])
+		return NULL;
+	struct json_object *o = json_object_new_object();
+	put_text(o, "type", c->type);
+	put_text(o, "usage", c->usage);
+	put_text(o, "version", c->version);
+	put_text(o, "label", c->label);
+	put_text(o, "uuid", c->uuid);
+	return o;
+}
+
+static struct json_object *keyslots(const struct cf_header_info *h)
+{
+	struct json_object *list = json_object_new_array();
+	for (unsigned k = 0; k < h->n_keyslots; k++) {
+		struct json_object *o = json_object_new_object();
+		json_object_object_add(o, "number", json_object_new_int(h->keyslot[k].number));
+		put_text(o, "type", h->keyslot[k].kind);
+		put_text(o, "kdf", h->keyslot[k].kdf);
+		put_text(o, "cipher", h->keyslot[k].cipher);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *header(const struct cf_header_info *h)
+{
+	if (h->kind == CF_HEADER_NONE && !h->problem[0])
+		return NULL;
+	struct json_object *o = json_object_new_object();
+	put_text(o, "type", cf_header_kind_name(h->kind));
+	put_text(o, "uuid", h->uuid);
+	put_text(o, "label", h->label);
+	put_text(o, "cipher", h->cipher);
+	put_known(o, "key_bits", h->key_bits, h->key_bits);
+	put_known(o, "sector_size", h->du_bytes, h->du_bytes);
+	put_known(o, "data_offset", h->data_off, h->du_bytes);
+	json_object_object_add(o, "keyslots", keyslots(h));
+	put_text(o, "problem", h->problem);
+	return o;
+}
+
+static struct json_object *partition(const struct info *i, unsigned k)
+{
+	const struct cf_partition *p = &i->list.at[k];
+	struct json_object *o = json_object_new_object();
+	put_number(o, "number", p->number);
+	put_number(o, "offset", p->place.off);
+	put_number(o, "bytes", p->place.bytes);
+	put_number(o, "missing_bytes", p->place.bytes - cf_extent_clip(p->place, i->bytes).bytes);
+	json_object_object_add(o, "extended", json_object_new_boolean(p->kind == CF_PARTITION_EXTENDED));
+	put_text(o, "type", p->type);
+	put_text(o, "type_name", p->type_name);
+	put_text(o, "name", p->name);
+	put_text(o, "uuid", p->uuid);
+	json_object_object_add(o, "content", content(&i->part[k].content));
+	json_object_object_add(o, "header", header(&i->part[k].header));
+	return o;
+}
+
+static struct json_object *table(const struct info *i)
+{
+	if (!i->list.table[0])
+		return NULL;
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	put_text(o, "type", i->list.table);
+	put_text(o, "uuid", i->list.uuid);
+	for (unsigned k = 0; k < i->list.n; k++)
+		json_object_array_add(list, partition(i, k));
+	json_object_object_add(o, "partitions", list);
+	return o;
+}
+
+static struct json_object *commands(const struct info *i)
+{
+	struct json_object *list = json_object_new_array();
+	for (unsigned k = 0; k < i->n_commands; k++)
+		json_object_array_add(list, json_object_new_string(i->command[k]));
+	return list;
+}
+
+void info_print_json(const struct info *i)
+{
+	struct json_object *o = json_object_new_object();
+	put_text(o, "image", i->image);
+	put_number(o, "bytes", i->bytes);
+	put_number(o, "tail_bytes", i->bytes % CF_SECTOR_BYTES);
+	put_number(o, "parts", i->n_parts);
+	json_object_object_add(o, "content", content(&i->whole.content));
+	json_object_object_add(o, "header", header(&i->whole.header));
+	json_object_object_add(o, "partition_table", table(i));
+	json_object_object_add(o, "commands", commands(i));
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+											   JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(o);
+}

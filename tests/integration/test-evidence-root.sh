@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# needs: root
+# Evidence: whatever is tried on an image that is not to be changed, no byte of it, no time stamp and no attribute changes,
+# also where only the program's own care is in the way.
+. "$(dirname "$0")/lib.sh"
+need_root "$@"
+need python3 mkfs.ext4 e2fsck
+. "$(dirname "$0")/evidence.sh"
+export RIGHTS=root
+evidence_holds
