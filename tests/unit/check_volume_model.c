@@ -164,7 +164,7 @@ static bool time_is_up(void)
 static void *run(void *arg)
 {
 	struct thread *t = arg;
-	while (!time_is_up() && !atomic_load(&wrong))
+	while ((!time_is_up() || !t->n_reads || !t->n_writes) && !atomic_load(&wrong))
 		if (test_random(&t->random) % 5 < 2)
 			read_some(t);
 		else

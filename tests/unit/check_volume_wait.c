@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "cryptfuse/secret.h"
 #include "run.h"
@@ -166,6 +167,37 @@ START_TEST(waiting_for_a_lock__takes_no_permit)
 }
 END_TEST
 
+/* ---- does the backing make its callers wait? ---- */
+
+static void sleep_in_call(struct test_backing *t, enum test_call call)
+{
+	(void)t;
+	(void)call;
+	nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+}
+
+static void read_many(unsigned n)
+{
+	struct cf_worker *w = cf_volume_enter(tv.v);
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(cf_volume_read(tv.v, w, w->io, DU, 0), DU);
+	cf_volume_leave(tv.v, w);
+}
+
+START_TEST(waiting__is_seen_in_a_backing_that_sleeps)
+{
+	ck_assert_uint_eq(cf_volume_waiting(tv.v), 0);
+	read_many(100);
+	ck_assert_uint_eq(cf_volume_waiting(tv.v), 0);
+	tv.t->hook = sleep_in_call;
+	read_many(100);
+	ck_assert_uint_eq(cf_volume_waiting(tv.v), CF_WORKERS_MAX);
+	tv.t->hook = NULL;
+	read_many(1000);
+	ck_assert_uint_eq(cf_volume_waiting(tv.v), 0);
+}
+END_TEST
+
 /* ---- syncs ---- */
 
 struct asked {
@@ -218,6 +250,7 @@ START_TEST(syncs__hold_one_thread)
 	start(syncing, WORKERS, ask);
 	wait_for(&returned, WORKERS - 1);
 	ck_assert_uint_eq(syncs_begun, 1);
+	ck_assert_uint_eq(cf_volume_waiting(tv.v), 1);
 	kind = READ;
 	start(reading, WORKERS, one_request_a_round);
 	join(reading, WORKERS);
@@ -315,6 +348,7 @@ int main(void)
 	tcase_add_loop_test(t, requests__of_all_workers_wait_at_once_and_few_compute, 0, N_KINDS);
 	tcase_add_test(t, requests__compute_at_once_as_permitted);
 	tcase_add_test(t, waiting_for_a_lock__takes_no_permit);
+	tcase_add_test(t, waiting__is_seen_in_a_backing_that_sleeps);
 	tcase_add_test(t, syncs__hold_one_thread);
 	tcase_add_test(t, sync__does_not_join_one_that_has_begun);
 	tcase_add_loop_test(t, sync__error_reaches_all, 0, 2);
