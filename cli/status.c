@@ -15,6 +15,7 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "place.h"
 
 static const struct cli_option status_options[] = {
 	{.name = "json", .kind = CLI_SET, .help = "machine-readable", CLI_FIELD(json), .value = 1},
@@ -163,10 +164,11 @@ static int list_line(void *ctx, const struct cf_mount *m)
 {
 	(void)ctx;
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
-	char line[2 * PATH_MAX + 64];
+	char line[3 * PATH_MAX + 64], target[PATH_MAX] = "";
 	const int rc = get_status(m->mountpoint, &j);
-	snprintf(line, sizeof(line), "%s: %s%s%s%s", m->mountpoint, m->source, rc ? " (" : "", rc ? trouble(rc) : "",
-			 rc ? ")" : "");
+	const int is_inside = cli_place_target(m->mountpoint, target);
+	snprintf(line, sizeof(line), "%s: %s%s%s%s%s%s", m->mountpoint, m->source, is_inside ? ", mounted at " : "", target,
+			 rc ? " (" : "", rc ? trouble(rc) : "", rc ? ")" : "");
 	cli_printable(line);
 	puts(line);
 	return 0;
@@ -175,9 +177,12 @@ static int list_line(void *ctx, const struct cf_mount *m)
 static int list_json(void *ctx, const struct cf_mount *m)
 {
 	struct json_object *entry = json_object_new_object(), *j = NULL;
+	char target[PATH_MAX];
 	const int rc = get_status(m->mountpoint, &j);
 	json_object_object_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
 	json_object_object_add(entry, "image", json_object_new_string(m->source));
+	if (cli_place_target(m->mountpoint, target))
+		json_object_object_add(entry, "directory", json_object_new_string(target));
 	if (rc)
 		json_object_object_add(entry, "error", json_object_new_string(trouble(rc)));
 	else
