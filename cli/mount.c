@@ -196,11 +196,15 @@ static int record(const struct cli_place *place, const struct cf_mount *before, 
 
 static int run_mounter(struct mounting *m, const struct cli_mounter *mounter, struct cf_err *err)
 {
-	const char *program = mounter->argv[0];
+	const char *program = mounter->mount.argv[0];
+	const enum cli_verbosity verbosity = m->o.verbose ? CLI_VERBOSE : CLI_QUIET;
 	struct cf_mount before = {0};
 	if (cf_mounts_find_any(m->place.target, &before) < 0)
 		return cf_fail(err, -EIO, "the list of mounts cannot be read");
-	int rc = cli_mounter_run(mounter, &m->place, &m->signals, err);
+	int rc = mounter->before.path[0] ? cli_mounter_run(&mounter->before, &m->place, verbosity, &m->signals, err) : 0;
+	if (rc || (rc = cli_interrupted(&m->signals)))
+		return rc;
+	rc = cli_mounter_run(&mounter->mount, &m->place, verbosity, &m->signals, err);
 	const int is_there = record(&m->place, &before, err);
 	if (rc || is_there < 0)
 		return rc ? rc : is_there;
@@ -224,7 +228,6 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 									  .share = m->o.share,
 									  .more = m->o.mount_options};
 	int rc = cli_mounter_find(&job, &mounter, err);
-	mounter.verbosity = m->o.verbose ? CLI_MOUNTER_VERBOSE : CLI_MOUNTER_QUIET;
 	if (rc || (rc = run_mounter(m, &mounter, err)))
 		return rc;
 	return cli_interrupted(&m->signals);

@@ -30,13 +30,13 @@
 
 /* ---- the keeper ---- */
 
-_Noreturn static void become(const struct cli_mounter *m, int said)
+_Noreturn static void become(const struct cli_program *p, int said)
 {
 	char *const env[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)(uintptr_t) "LC_ALL=C",
 						 NULL};
 	if (dup2(said, STDOUT_FILENO) < 0 || dup2(said, STDERR_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0U, 0) != 0)
 		_exit(NOT_STARTED);
-	execve(m->program, (char *const *)(uintptr_t)m->argv, env);
+	execve(p->path, (char *const *)(uintptr_t)p->argv, env);
 	_exit(NOT_STARTED);
 }
 
@@ -80,7 +80,7 @@ static void let_go_of_terminal(void)
 }
 
 /* Its own session: what the terminal sends must not reach a file system's daemon. */
-_Noreturn static void keep(const struct cli_mounter *m, const struct cli_place *place, int said, int report)
+_Noreturn static void keep(const struct cli_program *p, const struct cli_place *place, int said, int report)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -94,7 +94,7 @@ _Noreturn static void keep(const struct cli_mounter *m, const struct cli_place *
 	if (child == 0) {
 		signal(SIGPIPE, SIG_DFL);
 		signal(SIGHUP, SIG_DFL);
-		become(m, said);
+		become(p, said);
 	}
 	int status = child < 0 ? NOT_STARTED << 8 : wait_for(child);
 	(void)!write(report, &status, sizeof(status));
@@ -131,36 +131,36 @@ static int await_report(int report, pid_t keeper, const struct cli_signals *sign
 }
 
 /* Its first line is the reason, as far as one can tell; all of them with --verbose. */
-static int judge(const struct cli_mounter *m, int status, int said, struct cf_err *err)
+static int judge(const struct cli_program *p, enum cli_verbosity verbosity, int status, int said, struct cf_err *err)
 {
-	const int failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	const int failed = !WIFEXITED(status) || WEXITSTATUS(status) > p->ok_status;
 	char text[4096], first[256] = "", *save = NULL;
 	const ssize_t n = pread(said, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (m->verbosity == CLI_MOUNTER_VERBOSE)
-			cli_say("%s: %s", m->argv[0], line);
+		if (verbosity == CLI_VERBOSE)
+			cli_say("%s: %s", p->argv[0], line);
 		if (!first[0])
 			snprintf(first, sizeof(first), ": %.200s", line);
 	}
 	cli_printable(first);
-	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", m->argv[0], WIFSIGNALED(status) ? "signal" : "status",
+	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", p->argv[0], WIFSIGNALED(status) ? "signal" : "status",
 							WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), first)
 				  : 0;
 }
 
-/* The keeper's copy of it lives as long as the keeper. */
+/* The keeper's copy of it lives as long as the keeper; an earlier keeper may be about to end. */
 static int take_lock(const struct cli_place *place)
 {
 	char path[PATH_MAX];
 	int fd = cli_place_path(place, "lock", path) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+	if (fd >= 0 && flock(fd, LOCK_EX) != 0)
 		cf_close_fd(&fd);
 	return fd;
 }
 
-int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, const struct cli_signals *signals,
-					struct cf_err *err)
+int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, enum cli_verbosity verbosity,
+					const struct cli_signals *signals, struct cf_err *err)
 {
 	CF_CLEANUP(cf_close_fd) int said = memfd_create("cryptfuse mounter output", MFD_CLOEXEC);
 	int ends[2], status;
@@ -170,13 +170,13 @@ int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, 
 	CF_CLEANUP(cf_close_fd) int lock = take_lock(place);
 	const pid_t keeper = lock < 0 ? -1 : fork();
 	if (keeper == 0)
-		keep(m, place, said, ends[1]);
+		keep(p, place, said, ends[1]);
 	const int code = errno;
 	close(ends[1]);
 	if (keeper < 0)
-		return cf_fail(err, -code, "%s cannot be run: %s", m->argv[0], strerror(code));
+		return cf_fail(err, -code, "%s cannot be run: %s", p->argv[0], strerror(code));
 	const int rc = await_report(report, keeper, signals, &status);
-	return rc ? cf_fail(err, rc, "%s was given up", m->argv[0]) : judge(m, status, said, err);
+	return rc ? cf_fail(err, rc, "%s was given up", p->argv[0]) : judge(p, verbosity, status, said, err);
 }
 
 static int is_held(int lock)

@@ -16,10 +16,13 @@
 
 struct cli_signals;
 
-/** cli_mounter_run - run it, to the end of its first process
- * @signals: one that comes ends the program. What it says is said, on failure. 0; -EIO it failed; -EINTR. */
-int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, const struct cli_signals *signals,
-					struct cf_err *err) CF_MUST_CHECK;
+enum cli_verbosity { CLI_QUIET, CLI_VERBOSE };
+
+/** cli_mounter_run - run a program, to the end of its first process
+ * @verbosity: CLI_VERBOSE: what it says is said, too; on failure its first line always is.
+ * @signals: one that comes ends the program. 0; -EIO it failed; -EINTR. */
+int cli_mounter_run(const struct cli_program *program, const struct cli_place *place, enum cli_verbosity verbosity,
+					const struct cli_signals *signals, struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_mounter_wait - wait until nobody holds the place's lock: the file system's daemon has written all it had
  * Returns 0; 1 it has not ended well, as @how says; -ETIMEDOUT. */

@@ -17,7 +17,7 @@
 #include "mounter.h"
 #include "undo.h"
 
-#define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
+#define RELEASE_TRIES 20 /* a loop device may be let go of a moment after the unmount */
 #define RELEASE_NS 100000000L
 
 static const struct cli_group umount_groups[] = {

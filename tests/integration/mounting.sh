@@ -27,13 +27,7 @@ mount_vol() { # OPTIONS… IMAGE
 	mounted "$D" || fail "mount $* returned, but nothing is mounted"
 }
 
-ucf_exit() { # CODE PATTERN ARGUMENT…: as assert_exit
-	local code=$1 pattern=$2
-	shift 2
-	assert_exit "$code" "$pattern" "${AS[@]}" env "XDG_RUNTIME_DIR=$RUN" "$CRYPTFUSE" "$@"
-}
-
-mount_vol() {
+umount_vol() {
 	cf umount "$D" 2>"$S/umount.err" || fail "umount: exit $?: $(cat "$S/umount.err")"
 	assert_nothing
 }
