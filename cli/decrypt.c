@@ -14,6 +14,7 @@
 #include "cli.h"
 #include "copying.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/probe.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/volume.h"
 #include "output.h"
@@ -87,6 +88,24 @@ static int open_volume(struct decrypt *d, const struct cf_open_ui *ui, struct cf
 	return rc ? rc : cf_open_volume(&d->opening.plan, d->opening.key, &d->opening.image, &d->volume, err);
 }
 
+/* A wrong passphrase of a plain volume gives noise: better said now than when all of it is copied. */
+static void say_content(struct decrypt *d)
+{
+	char found[256] = "";
+	struct cf_err err = {0};
+	if (d->o->batch)
+		return;
+	const int rc = cf_probe_volume(d->volume, found, sizeof(found), &err);
+	if (rc > 0)
+		cli_say("%s: %s, found %s", d->o->args[0], d->opening.plan.type, found);
+	else if (rc < 0)
+		cli_say("could not look inside %s: %s", d->o->args[0], err.code ? err.text : strerror(-rc));
+	else if (strcmp(d->opening.plan.type, "plain"))
+		cli_say("%s: %s, nothing known was found inside", d->o->args[0], d->opening.plan.type);
+	else
+		cli_say("%s: nothing known was found inside: a wrong passphrase or option looks like this", d->o->args[0]);
+}
+
 static int copy_out(struct decrypt *d, struct cf_err *err)
 {
 	const enum cf_copy_zeros zeros = d->o->sparse ? CF_COPY_ZEROS_SKIPPED : CF_COPY_ZEROS_WRITTEN;
@@ -129,6 +148,7 @@ static int decrypt(struct decrypt *d, struct cf_err *err)
 	int rc = cli_guard_secrets(err);
 	if (rc || (rc = prepare(d, &ui, err)) || (rc = open_volume(d, &ui, err)))
 		return rc;
+	say_content(d);
 	cli_hold_signals(&d->signals);
 	rc = copy_out(d, err);
 	if (rc == -EINTR)

@@ -20,6 +20,12 @@ static void put_number(struct json_object *o, const char *key, uint64_t n)
 	json_object_object_add(o, key, json_object_new_uint64(n));
 }
 
+/* @known: 0: nothing is known of it. */
+static void put_known(struct json_object *o, const char *key, uint64_t n, uint64_t known)
+{
+	json_object_object_add(o, key, known ? json_object_new_uint64(n) : NULL);
+}
+
 static struct json_object *content(const struct cf_content *c)
 {
 	if (!c->type[0])
@@ -56,9 +62,9 @@ static struct json_object *header(const struct cf_header_info *h)
 	put_text(o, "uuid", h->uuid);
 	put_text(o, "label", h->label);
 	put_text(o, "cipher", h->cipher);
-	put_number(o, "key_bits", h->key_bits);
-	put_number(o, "sector_size", h->du_bytes);
-	put_number(o, "data_offset", h->data_off);
+	put_known(o, "key_bits", h->key_bits, h->key_bits);
+	put_known(o, "sector_size", h->du_bytes, h->du_bytes);
+	put_known(o, "data_offset", h->data_off, h->du_bytes);
 	json_object_object_add(o, "keyslots", keyslots(h));
 	put_text(o, "problem", h->problem);
 	return o;

@@ -44,18 +44,18 @@ static void CF_PRINTF(2, 3) suggest(struct info *i, const char *fmt, ...)
 			 i->header_file ? "--header " : "", header, i->header_file ? " " : "", image);
 }
 
-static int is_encrypted(const struct info_volume *v)
+static int opens(const struct info_volume *v)
 {
-	return v->header.kind != CF_HEADER_NONE || !strcmp(v->content.usage, "crypto");
+	return v->header.kind != CF_HEADER_NONE && !v->header.problem[0];
 }
 
-/* What is encrypted for certain; else what nobody knows, which a plain volume is. */
+/* What has a header; else what nobody knows, since a plain volume looks like that. */
 void info_suggest(struct info *i)
 {
-	if (is_encrypted(&i->whole))
+	if (opens(&i->whole))
 		suggest(i, "%s", "");
 	for (unsigned k = 0; k < i->list.n; k++)
-		if (is_encrypted(&i->part[k]))
+		if (opens(&i->part[k]))
 			suggest(i, "--partition %u ", i->list.at[k].number);
 	if (i->n_commands)
 		return;

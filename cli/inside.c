@@ -43,7 +43,7 @@ static int say_content(const struct cli_opts *o, const char *path, int fd, const
 	cli_say("%s is open at %s: %s, %s, %s%s%s%s", o->args[0], path, plan->type, size, cipher,
 			plan->access == CF_READ_ONLY ? ", read-only" : "", rc > 0 ? ", found " : "", rc > 0 ? found : "");
 	if (rc == 0)
-		cli_say(strcmp(plan->type, "plain")
+		cli_say(*plan->uuid
 					? "nothing known was found inside: a new volume looks like this"
 					: "nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
 	else if (rc < 0)

@@ -20,8 +20,9 @@ static const struct cli_word bad_sectors_words[] = {
 };
 
 static const struct cli_word type_words[] = {
-	{"auto", CF_TYPE_AUTO},   {"plain", CF_TYPE_PLAIN}, {"luks", CF_TYPE_LUKS},       {"luks1", CF_TYPE_LUKS1},
-	{"luks2", CF_TYPE_LUKS2}, {"bitlk", CF_TYPE_BITLK}, {"fvault2", CF_TYPE_FVAULT2}, {NULL, 0},
+	{"auto", CF_TYPE_AUTO},       {"plain", CF_TYPE_PLAIN},     {"luks", CF_TYPE_LUKS},
+	{"luks1", CF_TYPE_LUKS1},     {"luks2", CF_TYPE_LUKS2},     {"bitlk", CF_TYPE_BITLK},
+	{"fvault2", CF_TYPE_FVAULT2}, {"loopaes", CF_TYPE_LOOPAES}, {NULL, 0},
 };
 
 const struct cli_option cli_volume_options[] = {
@@ -90,7 +91,7 @@ const struct cli_option cli_volume_options[] = {
 	 .value = true},
 	{.name = "type",
 	 .kind = CLI_WORD,
-	 .arg = "auto|plain|luks|luks1|luks2|bitlk|fvault2",
+	 .arg = "auto|plain|luks|luks1|luks2|bitlk|fvault2|loopaes",
 	 .help = "kind of volume (auto)",
 	 CLI_FIELD(volume.type),
 	 .words = type_words},

@@ -49,7 +49,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)h;
 	cf_ops_open_as(o, pages, fi);
 	if (fuse_reply_open(req, fi) != 0) { /* whoever wanted it has gone: there will be no release */
-		cf_ops_count_out(o, f, access);
+		cf_ops_count_back(o, f, access);
 		free(h);
 	}
 }

@@ -139,11 +139,22 @@ int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access acce
 	return r;
 }
 
-void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access)
+static void uncount(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, bool stale)
 {
 	pthread_mutex_lock(&o->mutex);
 	f->n_open--;
 	f->n_write -= access == CF_READ_WRITE;
+	f->stale |= stale;
 	pthread_cond_broadcast(&o->released);
 	pthread_mutex_unlock(&o->mutex);
+}
+
+void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access)
+{
+	uncount(o, f, access, false);
+}
+
+void cf_ops_count_back(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access)
+{
+	uncount(o, f, access, true);
 }

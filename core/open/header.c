@@ -127,19 +127,20 @@ static int load_copy(struct cf_header *h, const struct cf_header_store *s, const
 	return rc ? rc : cf_header_load_fd(h, h->copy, h->format->type, &h->cd);
 }
 
+/* Returns the library's answer; @why is set where the image itself could not be read. */
 static int load_format(struct cf_header *h, const struct cf_header_format *f, const struct cf_header_store *s,
-					   const uint8_t first[static CF_SIGNATURE_BYTES], struct cf_err *err)
+					   const uint8_t first[static CF_SIGNATURE_BYTES], struct cf_err *why)
 {
 	struct cf_areas areas = {0};
 	h->format = f;
 	h->said[0] = '\0';
 	int rc = f->areas(s, first, &areas);
 	if (!rc)
-		rc = load_copy(h, s, &areas, err);
+		rc = load_copy(h, s, &areas, why);
 	if (rc || !f->key_areas)
 		return rc;
 	f->key_areas(h->cd, &areas);
-	return load_copy(h, s, &areas, err);
+	return load_copy(h, s, &areas, why);
 }
 
 static int damaged(const struct cf_header *h, struct cf_err *err)
@@ -157,11 +158,15 @@ static int load_any(struct cf_header *h, const struct cf_header_store *s, struct
 		return rc == -EINVAL ? -ENOENT : cf_fail(err, -EIO, "the header cannot be read: %s", strerror(-rc));
 	for (size_t i = 0; i < CF_ARRAY_LEN(formats); i++) {
 		enum cf_suspicion suspicion = formats[i]->suspect(first);
+		struct cf_err why = {0};
 		if (suspicion == CF_SUSPECT_NO)
 			continue;
-		rc = load_format(h, formats[i], s, first, err);
-		if (!rc || rc == -ENOMEM || rc == -EIO)
-			return rc ? cf_fail(err, rc, "the header cannot be read: %s", strerror(-rc)) : 0;
+		rc = load_format(h, formats[i], s, first, &why);
+		if (!rc)
+			return 0;
+		if (why.code || rc == -ENOMEM)
+			return cf_fail(err, rc == -ENOMEM ? rc : -EIO, "the header cannot be read: %s",
+						   why.code ? why.text : strerror(-rc));
 		if (suspicion == CF_SUSPECT_YES)
 			return damaged(h, err);
 	}
@@ -209,9 +214,27 @@ const char *cf_header_suspect(struct cf_backing *b, uint64_t off, uint64_t bytes
 static void put_text(char *out, size_t size, const char *text)
 {
 	snprintf(out, size, "%s", text ? text : "");
-	for (char *p = out; *p; p++)
+}
+
+static void make_printable(char *text)
+{
+	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
+}
+
+/* Labels and names come from whoever made the header. */
+static void make_info_printable(struct cf_header_info *info)
+{
+	make_printable(info->uuid);
+	make_printable(info->label);
+	make_printable(info->cipher);
+	make_printable(info->problem);
+	for (unsigned i = 0; i < info->n_keyslots; i++) {
+		make_printable(info->keyslot[i].kind);
+		make_printable(info->keyslot[i].kdf);
+		make_printable(info->keyslot[i].cipher);
+	}
 }
 
 void cf_header_info(struct cf_header *h, struct cf_header_info *out)
@@ -228,6 +251,7 @@ void cf_header_info(struct cf_header *h, struct cf_header_info *out)
 	} else if (!*out->problem) {
 		put_text(out->problem, sizeof(out->problem), err.text);
 	}
+	make_info_printable(out);
 }
 
 /* ---- where the volume lies ---- */

@@ -74,7 +74,7 @@ static int read_source(const struct cf_open_opts *opts, const struct cf_open_ui 
 /* cryptsetup asks for a key even where cipher_null then has no use for one, and fails where there is none to read. */
 int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *o, struct cf_err *err)
 {
-	if (opts->table_file)
+	if (opts->table_file || opts->type == CF_TYPE_LOOPAES) /* both bring it */
 		return 0;
 	if (o->header)
 		return cf_header_key(opts, ui, o, err);

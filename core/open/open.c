@@ -114,19 +114,19 @@ static void note_idle_options(const struct cf_open_opts *opts, const struct cf_o
 }
 
 static int plan_options(const struct cf_open_opts *opts, struct cf_open_plan *plan, struct cf_place *place,
-						struct cf_err *err)
+						uint8_t **key, struct cf_err *err)
 {
 	int rc = plan_numbers(opts, &plan->cipher, err);
+	place->data_sector = opts->offset_sectors;
+	place->sectors = opts->size_sectors ? opts->size_sectors : opts->device_size_bytes / CF_SECTOR_BYTES;
+	plan->discards = opts->discards;
+	if (!rc && opts->type == CF_TYPE_LOOPAES)
+		return cf_plan_loopaes(opts, &plan->cipher, key, err);
 	if (!rc)
 		rc = plan_cipher(opts, &plan->cipher, err);
 	if (!rc && cf_key_source(opts) != CF_KEY_FROM_FILE)
 		rc = cf_key_hash_check(cf_plain_hash(opts), cf_plain_key_bytes(opts), err);
-	if (rc)
-		return rc;
-	place->data_sector = opts->offset_sectors;
-	place->sectors = opts->size_sectors ? opts->size_sectors : opts->device_size_bytes / CF_SECTOR_BYTES;
-	plan->discards = opts->discards;
-	return 0;
+	return rc;
 }
 
 /* ---- a plain volume by table ---- */
@@ -214,7 +214,7 @@ static void note_plan(const struct cf_open_opts *opts, const struct cf_open_ui *
 					  uint64_t image_bytes)
 {
 	uint64_t tail = image_bytes - plan->data_off - plan->bytes;
-	if (!opts->table_file) {
+	if (!opts->table_file && opts->type != CF_TYPE_LOOPAES) {
 		note_defaults(opts, ui);
 		note_idle_options(opts, ui);
 	}
@@ -251,13 +251,13 @@ static int plan_plain(const struct cf_open_opts *opts, const struct cf_open_ui *
 					  struct cf_err *err)
 {
 	struct cf_place place = {0};
-	int rc =
-		opts->table_file ? plan_table(opts, &o->plan, &place, &o->key, err) : plan_options(opts, &o->plan, &place, err);
+	int rc = opts->table_file ? plan_table(opts, &o->plan, &place, &o->key, err)
+							  : plan_options(opts, &o->plan, &place, &o->key, err);
 	if (!rc)
 		rc = cf_plan_engine(opts, &o->plan, err);
 	if (!rc && !o->image.n_parts)
 		rc = open_image(opts, &o->image, err);
-	strcpy(o->plan.type, "plain");
+	strcpy(o->plan.type, opts->type == CF_TYPE_LOOPAES ? "loopaes" : "plain");
 	return rc ? rc : plan_place(opts, ui, o, &place, err);
 }
 

@@ -51,13 +51,19 @@ void cf_open_note(const struct cf_open_ui *ui, const char *fmt, ...) CF_PRINTF(2
 /** cf_type_check - do the options go with the type? What needs no image. Returns 0; -EINVAL. */
 int cf_type_check(const struct cf_open_opts *opts, struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_type_is_plain - without a look at the image: a table, or --type plain. */
+/** cf_type_is_plain - without a look at the image: a table, --type plain or loopaes. */
 static inline bool cf_type_is_plain(const struct cf_open_opts *opts)
 {
-	return opts->table_file || opts->type == CF_TYPE_PLAIN;
+	return opts->table_file || opts->type == CF_TYPE_PLAIN || opts->type == CF_TYPE_LOOPAES;
 }
 
 struct cf_extent;
+
+/** cf_plan_loopaes - cipher and key of a loop-AES volume, both from its key file
+ * @spec: mode, keys and their length are set   @key: out, owned, from cf_secret_alloc. Returns 0; -EINVAL no such key
+ * file; -ENODEV an unknown cipher. */
+int cf_plan_loopaes(const struct cf_open_opts *opts, struct cf_cipher_spec *spec, uint8_t **key,
+					struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_plan_header - look for a header in the open image and plan by it
  * Returns 0 planned, o->header set; CF_PLAN_PLAIN there is none and the options describe a plain volume; -ENODEV there

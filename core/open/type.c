@@ -22,7 +22,7 @@ static const struct {
 	[CF_TYPE_AUTO] = {"auto", CF_HEADER_NONE},          [CF_TYPE_PLAIN] = {"plain", CF_HEADER_NONE},
 	[CF_TYPE_LUKS] = {"luks", CF_HEADER_NONE},          [CF_TYPE_LUKS1] = {"luks1", CF_HEADER_LUKS1},
 	[CF_TYPE_LUKS2] = {"luks2", CF_HEADER_LUKS2},       [CF_TYPE_BITLK] = {"bitlk", CF_HEADER_BITLK},
-	[CF_TYPE_FVAULT2] = {"fvault2", CF_HEADER_FVAULT2},
+	[CF_TYPE_FVAULT2] = {"fvault2", CF_HEADER_FVAULT2}, [CF_TYPE_LOOPAES] = {"loopaes", CF_HEADER_NONE},
 };
 
 static const char *kind_word(enum cf_header_kind kind)
@@ -116,8 +116,8 @@ void cf_note_ignored_header(const struct cf_open_opts *opts, const struct cf_ope
 		return;
 	const char *name = cf_header_suspect(b, where->off, where->bytes);
 	if (name)
-		cf_open_note(ui, "%s has a %s header, which --type plain ignores: without it, or with --type auto, it is used",
-					 opts->image, name);
+		cf_open_note(ui, "%s has a %s header, which --type %s ignores: without it, or with --type auto, it is used",
+					 opts->image, name, types[opts->type == CF_TYPE_LOOPAES ? CF_TYPE_LOOPAES : CF_TYPE_PLAIN].word);
 }
 
 /* ---- no header ---- */
@@ -196,7 +196,7 @@ static int find_header(const struct cf_open_opts *opts, const struct cf_open_ui 
 		rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, image, &where, err);
 	if (!rc)
 		rc = cf_header_load(out, CF_HEADER_NONE, data, where.off, where.bytes, detached, err);
-	if (rc != -ENOENT || (err && err->code))
+	if (rc != -ENOENT)
 		return rc;
 	if (plain_by_options(opts))
 		return CF_PLAN_PLAIN;

@@ -30,6 +30,7 @@ enum cf_type {
 	CF_TYPE_LUKS2,
 	CF_TYPE_BITLK,
 	CF_TYPE_FVAULT2,
+	CF_TYPE_LOOPAES, /* no header either: what the key file says */
 };
 
 /** What the command line said; strings are borrowed. Zero or NULL is "not given" throughout. */

@@ -61,6 +61,9 @@ int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access acce
 /** cf_ops_count_out - it is closed. */
 void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
 
+/** cf_ops_count_back - it was not opened after all: whatever pages were to be dropped are still there. */
+void cf_ops_count_back(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
+
 /* ops_init.c: what is asked of the kernel */
 
 /** cf_ops_negotiate - fill in the answer to the kernel's first request. */

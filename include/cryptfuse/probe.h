@@ -8,6 +8,7 @@
 
 struct cf_backing;
 struct cf_err;
+struct cf_volume;
 
 /** What was found; "" where nothing is known. Printable. */
 struct cf_content {
@@ -33,6 +34,9 @@ static inline struct cf_extent cf_extent_clip(struct cf_extent e, uint64_t bytes
  * @text: out, one line without newline: "ext4, label inner", "gpt partition table"; "" when nothing known was found.
  * Names are made printable. Returns 1 found; 0 nothing known; -errno. */
 int cf_probe_fd(int fd, char *text, size_t text_size, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_probe_volume - the same of a volume that is not mounted; reads 2 MiB at either end. */
+int cf_probe_volume(struct cf_volume *v, char *text, size_t text_size, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_probe_content - the same of a range, in its parts, without partition tables
  * @bytes: 0: to the end. Returns 1 found; 0 nothing known; -EIO, -ENOMEM; more than one signature: 1, with

@@ -205,13 +205,17 @@ class Copy(Program):
         self.spawn(*self.command, self.image, self.mount)
 
 
+def is_program(word):
+    return "/" in word and not word.startswith("-")
+
+
 class Cryptfuse(Program):
     """words: options of `open`; du=BYTES and cipher=SPEC, which say what is in the image; a path: another program."""
 
     def __init__(self, name, images, program, words):
         super().__init__(name, images)
         settings = dict(w.split("=", 1) for w in words if re.match(r"(du|cipher)=", w))
-        programs = [w for w in words if "/" in w and not w.startswith("-")]
+        programs = [w for w in words if is_program(w)]
         self.words = [w for w in words if w not in programs and w.split("=", 1)[0] not in settings]
         self.program = programs[0] if programs else program
         self.du = int(settings.get("du", SECTOR))

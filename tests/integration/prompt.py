@@ -167,6 +167,38 @@ def tries_run_out():
     assert t.screen.count(ASK.encode()) == 2
 
 
+def luks(*options):
+    """IMAGE has a header, so that a wrong passphrase is told."""
+    return Terminal(PROGRAM, "open", *options, IMAGE, MNT)
+
+
+def asked(n, of):
+    return f"Passphrase for {IMAGE} ({n} of {of}): "
+
+
+def luks_third_try():
+    t = luks()
+    for n, text in enumerate(("wrong one", "", "horse"), 1):
+        t.expect(asked(n, 3))
+        t.type(f"hidden {text}\n" if text else "\n")
+    t.end(0, "no key available with this passphrase", "is open at")
+
+
+def luks_all_wrong():
+    t = luks("--tries", "2")
+    for n in (1, 2):
+        t.expect(asked(n, 2))
+        t.type("hidden house\n")
+    t.end(2, "no key available with this passphrase")
+
+
+def luks_one_try():
+    t = luks("--tries", "1")
+    t.expect(ASK)
+    t.type("hidden house\n")
+    t.end(2, "no key available with this passphrase")
+
+
 def timeout():
     start = time.monotonic()
     t = run("--timeout", "1")

@@ -85,6 +85,8 @@ bench --rounds 1 --no-engines --only '*/read-4k' --variant four="du=4096 --engin
 assert_eq "the variant" "openssl 4096" \
 	"$(python3 -c 'import json, sys; p = json.load(open(sys.argv[1]))["programs"]["four"]; print(p["engine"], p["sector_size"])' "$S/json")"
 assert_match "the other program" '^  other +[0-9]' "$(cat "$S/out")"
+if bench --rounds 1 --variant none="$S/none" >"$S/out" 2>&1; then fail "no program, and no error"; fi
+assert_match "what it says" "there is no program $S/none" "$(cat "$S/out")"
 if bench --rounds 0 >"$S/out" 2>&1; then fail "no rounds, and no error"; fi
 
 # ---- interrupted while a job runs ----

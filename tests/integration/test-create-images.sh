@@ -53,7 +53,7 @@ close_vol "$M"
 # ---- refused before anything is asked for or made ----
 refuse() { # CODE PATTERN ARGUMENT…
 	assert_exit "$1" "$2" "$CRYPTFUSE" create "${@:3}" "$S/new"
-	[ ! -e "$S/new" ] && [ ! -e "$S/new.partial" ] || fail "something was made"
+	if [ -e "$S/new" ] || [ -e "$S/new.partial" ]; then fail "something was made"; fi
 }
 refuse 1 'needs --size'
 refuse 1 'its unit' --size 1000000

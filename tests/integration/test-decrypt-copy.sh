@@ -64,7 +64,7 @@ refuse() { # CODE PATTERN ARGUMENT…
 	assert_exit "$1" "$2" "$CRYPTFUSE" decrypt -q --table "$S/table" "${@:3}"
 	assert_eq "what was there" "precious" "$(cat "$OUT")"
 	assert_eq "what was there" "elsewhere" "$(cat "$S/target")"
-	[ ! -e "$OUT.partial" ] && [ ! -e "$S/nowhere" ] || fail "something was left behind"
+	if [ -e "$OUT.partial" ] || [ -e "$S/nowhere" ]; then fail "something was left behind"; fi
 }
 refuse 5 'exists; --force' "$IMG" "$OUT"
 refuse 5 'exists; --force' "$IMG" "$S/link"

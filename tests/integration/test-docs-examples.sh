@@ -1,10 +1,10 @@
 #!/bin/bash
 # needs: user
-# The examples of cryptfuse(1), and the README's volume with 64 KiB data units, do what they say. Lines for root are left
+# The examples of the manual, and the README's volume with 64 KiB data units, do what they say. Lines for root are left
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need mkfs.ext4 debugfs python3 cryptsetup sfdisk split
+need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
@@ -21,11 +21,16 @@ truncate -s 48M whole
 printf 'start=2048, size=8192\nsize=65536\n' | sfdisk -q --label gpt whole || fail "sfdisk"
 dd if=luks.img of=whole bs=1M seek=5 conv=notrunc status=none
 split -b 5M -a 3 --numeric-suffixes=1 whole disk.img.
+head -c 1000000 /dev/urandom >raw.img
+gzip -k raw.img
 table table 32768 aes-xts-plain64 "$(random_hex 64)" 0 0
-awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
-	/^\.Bd/ { block = "" }
-	/^\$ / { block = block substr($0, 3) "\n" }
-	/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/cryptfuse.1" >"$S/lines"
+lines_of() { # PAGE
+	awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
+		/^\.Bd/ { block = "" }
+		/^\$ / { block = block substr($0, 3) "\n" }
+		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
+}
+for page in cryptfuse.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in

@@ -26,7 +26,7 @@ check() { # BYTES DU SECTOR
 			encrypt "${plain[@]}" --sector-size "$du" --offset "$sector" --digest sha256,md5 "$IN" "$IMG" >"$S/sums" </dev/null
 			assert_eq "digests" "$(sha256sum "$IN" && md5sum "$IN")" "$(cat "$S/sums")"
 		else
-			cat "$IN" | encrypt "${plain[@]}" --sector-size "$du" --offset "$sector" --digest sha256,md5 - "$IMG" >"$S/sums"
+			encrypt "${plain[@]}" --sector-size "$du" --offset "$sector" --digest sha256,md5 - "$IMG" >"$S/sums" < <(cat "$IN")
 			assert_eq "digests" "$(sha256sum <"$IN" && md5sum <"$IN")" "$(cat "$S/sums")"
 		fi || fail "$(cat "$S/encrypt.err")"
 		assert_eq "$how of $bytes: length" $((sector * 512 + whole)) "$(stat -c %s "$IMG")"
@@ -92,7 +92,7 @@ for how in file pipe; do
 	if [ $how = file ]; then
 		encrypt -q --type luks2 "${FAST[@]}" -d "$S/pass" --label box "$IN" "$S/luks" </dev/null
 	else
-		cat "$IN" | encrypt -q --type luks2 "${FAST[@]}" -d "$S/pass" --label box - "$S/luks"
+		encrypt -q --type luks2 "${FAST[@]}" -d "$S/pass" --label box - "$S/luks" < <(cat "$IN")
 	fi || fail "$(cat "$S/encrypt.err")"
 	"$CRYPTFUSE" decrypt -q -d "$S/pass" "$S/luks" - </dev/null | head -c 3000001 | cmp - "$IN" || fail "LUKS2 from a $how"
 	if command -v cryptsetup >/dev/null; then
@@ -128,5 +128,5 @@ for signal in INT TERM; do
 	wait $PID || rc=$?
 	exec 7>&-
 	assert_eq "exit status" $((128 + $(kill -l $signal))) $rc
-	[ ! -e "$S/new" ] && [ ! -e "$S/new.partial" ] || fail "something stays after SIG$signal"
+	if [ -e "$S/new" ] || [ -e "$S/new.partial" ]; then fail "something stays after SIG$signal"; fi
 done

@@ -167,6 +167,15 @@ head -c 16M luks2 >header
 assert_match "a header apart" '^LUKS2, label the label, ' "$(info --header header noise)"
 assert_match "a header apart" 'open --header header noise DIRECTORY$' "$(info --header header noise)"
 
+cp luks2 damaged
+printf x | dd of=damaged bs=1 seek=5000 conv=notrunc status=none
+printf x | dd of=damaged bs=1 seek=$((16384 + 5000)) conv=notrunc status=none
+sum=$(sha256sum <damaged)
+assert_match "both headers damaged" '^cannot be opened here: .+' "$(info damaged)"
+assert_eq "both headers damaged" "True []" "$(json 'bool(i["header"]["problem"]), i["commands"], sep=" "' damaged)"
+assert_eq "nothing else is known" "None None" "$(json 'i["header"]["key_bits"], i["header"]["cipher"], sep=" "' damaged)"
+assert_eq "not repaired" "$sum" "$(sha256sum <damaged)"
+
 dd if=luks2 of=disk.img bs=1M seek=5 conv=notrunc status=none
 split -b 9999999 -a 3 --numeric-suffixes=1 disk.img disk.
 for image in disk.img disk.001; do

@@ -25,10 +25,19 @@ assert_clean() {
 echo "x${KEY:16:20}" >"$S/planted"
 (assert_clean planted "$S/planted") 2>/dev/null && fail "the search does not find a planted key"
 
-for how in passphrase table; do
+ways=(table passphrase)
+if command -v cryptsetup >/dev/null; then
+	ways=(luks2 "${ways[@]}")
+	truncate -s 20M "$S/luks"
+	printf %s "$PASS" | cryptsetup luksFormat -q --type luks2 --sector-size 512 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 \
+		--volume-key-file <(printf %s "$PASS" | openssl dgst -sha512 -binary) "$S/luks" -
+fi
+for how in "${ways[@]}"; do
 	rm -f "$S/trace.err"
 	mkdir -p "$M"
-	if [ $how = table ]; then
+	if [ "$how" = luks2 ]; then
+		echo "$PASS" | "$CRYPTFUSE" open --debug --foreground -v "$S/luks" "$M" >"$S/trace.out" 2>"$S/trace.err" &
+	elif [ "$how" = table ]; then
 		"$CRYPTFUSE" open --debug --foreground --table "$S/table" "$IMG" "$M" >"$S/trace.out" 2>"$S/trace.err" </dev/null &
 	else
 		echo "$PASS" | "$CRYPTFUSE" open --debug --foreground -v -c aes-xts-plain64 -s 512 -h sha512 "$IMG" "$M" \

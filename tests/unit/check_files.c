@@ -261,6 +261,19 @@ START_TEST(pages__are_dropped_until_the_writer_has_gone)
 }
 END_TEST
 
+START_TEST(pages__are_dropped_at_the_next_open_if_this_one_failed)
+{
+	enum cf_ops_pages pages;
+	publish();
+	write_through(P1);
+	ck_assert_int_eq(open_file(ALL, CF_READ_ONLY, &pages), 0);
+	cf_ops_count_back(&ops, &ops.file[ALL], CF_READ_ONLY);
+	ck_assert_uint_eq(ops.file[ALL].n_open, 0);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_STALE);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_GOOD);
+}
+END_TEST
+
 int main(void)
 {
 	test_one_arena();
@@ -281,6 +294,7 @@ int main(void)
 	tcase_add_test(c, open__truncation_wants_its_own_file_alone);
 	tcase_add_test(c, pages__are_dropped_once_after_another_file_was_written);
 	tcase_add_test(c, pages__are_dropped_until_the_writer_has_gone);
+	tcase_add_test(c, pages__are_dropped_at_the_next_open_if_this_one_failed);
 	suite_add_tcase(s, c);
 	return test_run(s);
 }

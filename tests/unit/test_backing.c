@@ -68,6 +68,14 @@ static void copy_through_gate(struct test_backing *t, uint8_t *dst, const uint8_
 	memcpy(dst + half, src + half, len - half);
 }
 
+static bool readable(const struct test_backing *t, size_t len, uint64_t off)
+{
+	for (uint64_t s = off / 512; t->unreadable && len && s <= (off + len - 1) / 512; s++)
+		if (t->unreadable[s])
+			return false;
+	return true;
+}
+
 static void call_hook(struct test_backing *t, enum test_call call)
 {
 	if (t->hook)
@@ -81,6 +89,8 @@ static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t 
 	if (misaligned(t, buf, len, off))
 		return -EINVAL;
 	call_hook(t, TEST_PREAD);
+	if (!readable(t, clip(t, len, off), off))
+		return -EIO;
 	ssize_t n = pass(&t->read_fault, clip(t, len, off));
 	if (n < 0)
 		return t->read_fault.code;

@@ -40,6 +40,7 @@ struct test_backing {
 	bool whole_granules; /* a write reads the granules it touches and writes them back, as O_DIRECT must */
 	void (*hook)(struct test_backing *t, enum test_call call); /* at the start of a call: may wait, as a disk does */
 	struct test_fault read_fault, write_fault;
+	const uint8_t *unreadable; /* one flag a sector of 512 bytes, the test's; NULL: all can be read */
 	int sync_code, punch_code;
 	uint64_t punch_code_after; /* punches that succeed first */
 	struct test_hole holes[4]; /* for seek, ascending; an empty one ends the list */

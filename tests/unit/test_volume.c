@@ -49,6 +49,7 @@ void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 		.bytes = shape->bytes,
 		.access = shape->access,
 		.discards = shape->discards,
+		.bad_sectors = shape->bad_sectors,
 		.n_workers = n_workers,
 		.n_permits = n_permits,
 	};

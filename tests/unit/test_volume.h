@@ -14,6 +14,7 @@ struct test_shape {
 	uint32_t block;   /* the backing takes only whole ones, as with O_DIRECT; 0: any range */
 	enum cf_access access;
 	enum cf_discards discards;
+	enum cf_bad_sectors bad_sectors;
 	unsigned n_workers; /* 0: 1 */
 	unsigned n_permits; /* 0: n_workers */
 };
