@@ -25,6 +25,10 @@ struct cli_command {
 extern const struct cli_command cli_open, cli_close, cli_status, cli_info, cli_bench;
 extern const struct cli_command cli_mount, cli_umount;
 extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
+extern const struct cli_command cli_completion;
+
+/** All of them, in the order of the help; ends with NULL. In main.c. */
+extern const struct cli_command *const cli_commands[];
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
