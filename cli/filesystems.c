@@ -155,7 +155,7 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 					 struct cf_err *err)
 {
 	struct cf_err why = {0};
-	*m = (struct cli_mounter){0};
+	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
 	if (fs->user == ROOT_ONLY && geteuid() != 0)
 		return cf_fail(err, -EPERM, "%s: %s mounts for root only; 'cryptfuse open' shows the volume as a file",
 					   fs->type, fs->program);
@@ -180,7 +180,7 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 static int by_kernel(const struct filesystem *fs, const struct cli_mount_job *job, struct cli_mounter *m,
 					 struct cf_err *err)
 {
-	*m = (struct cli_mounter){0};
+	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
 	if (locate("mount", m->mount.path) != 0)
 		return cf_fail(err, -ENOENT, "%s: needs mount (Debian: apt install mount)", fs->type);
 	add_option(m, "loop,nosuid,nodev");

@@ -14,6 +14,7 @@
 
 /** One program with its arguments. */
 struct cli_program {
+	enum { CLI_ENDS, CLI_MOUNTS } purpose;
 	char path[PATH_MAX];                /* "" none */
 	const char *argv[CLI_PROGRAM_ARGS]; /* constants, and texts of the job and the mounter */
 	int ok_status;                      /* up to this one it did what it should */

@@ -24,6 +24,7 @@
 
 #include "cli.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/mounts.h"
 
 #define NOT_STARTED 127 /* exit status, as a shell has it */
 #define POLL_NS 10000000L
@@ -61,14 +62,51 @@ static int wait_for_all(void)
 	}
 }
 
-static void write_end(const struct cli_place *place, int status)
+static void note_end(const struct cli_place *place, int status)
 {
-	char path[PATH_MAX], text[64];
-	if (cli_place_path(place, "ended", path) != 0)
-		return;
+	char text[64];
 	snprintf(text, sizeof(text), WIFSIGNALED(status) ? "killed by signal %d" : "exit status %d",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	(void)!symlink(text, path);
+	cli_place_note(place, "ended", text);
+}
+
+/* The kernel's own file system has no daemon, and that of one which crashed is still there. */
+static void wait_for_unmount(const struct cli_place *place)
+{
+	CF_CLEANUP(cf_close_fd) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	struct pollfd p = {.fd = fd, .events = POLLPRI};
+	struct cf_mount m;
+	while (fd >= 0 && cf_mounts_find_any(place->target, &m) == 1 && cli_place_is_device(place, &m))
+		poll(&p, 1, -1);
+}
+
+/* Somebody has unmounted the file system in another way. What fails is left for `umount`, which can say so. */
+static void close_volume(struct cli_place *place)
+{
+	struct cf_mount m;
+	struct cf_err err = {0};
+	char text[PATH_MAX];
+	if (cli_place_read(place, "undoing", text) || cli_place_read(place, "ended", text))
+		return;
+	const int rc = cf_mounts_find(place->volume, &m) > 0 ? cli_close_mount(&m, &err) : 0;
+	if (rc == 0)
+		cli_place_remove(place);
+	else if (rc == -EIO)
+		cli_place_note(place, "ended", "the last writes did not reach the image");
+}
+
+/* When all has ended. */
+static void finish(const struct cli_program *p, const struct cli_place *place)
+{
+	struct cli_place own = *place;
+	const int status = wait_for_all();
+	own.lock = -1; /* closed already */
+	if (status)
+		note_end(place, status);
+	if (p->purpose != CLI_MOUNTS)
+		return;
+	wait_for_unmount(place);
+	close_volume(&own);
 }
 
 static void let_go_of_terminal(void)
@@ -80,7 +118,8 @@ static void let_go_of_terminal(void)
 }
 
 /* Its own session: what the terminal sends must not reach a file system's daemon. */
-_Noreturn static void keep(const struct cli_program *p, const struct cli_place *place, int said, int report)
+_Noreturn static void keep(const struct cli_program *p, const struct cli_place *place, const struct cf_mount *before,
+						   int said, int report)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -97,12 +136,13 @@ _Noreturn static void keep(const struct cli_program *p, const struct cli_place *
 		become(p, said);
 	}
 	int status = child < 0 ? NOT_STARTED << 8 : wait_for(child);
+	if (p->purpose == CLI_MOUNTS)
+		(void)!cli_place_record(place, before, NULL);
 	(void)!write(report, &status, sizeof(status));
 	close(report);
 	close(said);
-	status = wait_for_all();
-	if (status)
-		write_end(place, status);
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= p->ok_status)
+		finish(p, place);
 	_exit(0);
 }
 
@@ -159,8 +199,8 @@ static int take_lock(const struct cli_place *place)
 	return fd;
 }
 
-int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, enum cli_verbosity verbosity,
-					const struct cli_signals *signals, struct cf_err *err)
+int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, const struct cf_mount *before,
+					enum cli_verbosity verbosity, const struct cli_signals *signals, struct cf_err *err)
 {
 	CF_CLEANUP(cf_close_fd) int said = memfd_create("cryptfuse mounter output", MFD_CLOEXEC);
 	int ends[2], status;
@@ -170,7 +210,7 @@ int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, 
 	CF_CLEANUP(cf_close_fd) int lock = take_lock(place);
 	const pid_t keeper = lock < 0 ? -1 : fork();
 	if (keeper == 0)
-		keep(p, place, said, ends[1]);
+		keep(p, place, before, said, ends[1]);
 	const int code = errno;
 	close(ends[1]);
 	if (keeper < 0)
@@ -187,19 +227,14 @@ static int is_held(int lock)
 	return 0;
 }
 
-int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char *how, size_t how_size)
+int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char how[static PATH_MAX])
 {
 	const int64_t deadline_ms = cli_now_ms() + (int64_t)timeout_s * 1000;
 	const struct timespec pause = {.tv_nsec = POLL_NS};
-	char path[PATH_MAX];
 	while (is_held(place->lock)) {
 		if (cli_now_ms() > deadline_ms)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
-	if (cli_place_path(place, "ended", path) != 0)
-		return 0;
-	const ssize_t n = readlink(path, how, how_size - 1);
-	how[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return cli_place_read(place, "ended", how);
 }

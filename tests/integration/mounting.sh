@@ -46,10 +46,14 @@ nobody_runs() {
 	! pgrep -f "$S/(files|run|.*\.enc)" >/dev/null
 }
 
+no_place() {
+	[ -z "$(find "$RUN" /run/cryptfuse -name 'mount-*' 2>/dev/null)" ]
+}
+
 # Nothing mounted, nothing running, no directory, no loop device.
 assert_nothing() {
 	assert_eq "mounts left" "" "$(awk -v d="$D" -v r="$RUN/" '$5 == d || index($5, r) == 1 { print $5 }' /proc/self/mountinfo)"
-	assert_eq "places left" "" "$(ls -A "$RUN/cryptfuse" "/run/cryptfuse" 2>/dev/null | grep mount- || :)"
+	assert_eq "places left" "" "$(find "$RUN" /run/cryptfuse -name 'mount-*' 2>/dev/null || :)"
 	wait_for 10 "the processes to end" nobody_runs
 }
 

@@ -37,6 +37,13 @@ mount_vol --readonly "${OPTS[@]}" "$S/ext4.enc"
 assert_same "data" "$S/data" "$D/data"
 umount_vol
 
+# ---- umount(8) undoes it all, too ----
+mount_vol --readonly "${OPTS[@]}" "$S/ext4.enc"
+umount "$D"
+wait_for 10 "the volume to be closed" no_place
+assert_nothing
+no_loop
+
 # ---- a journal that wants a replay: not for reading ----
 truncate -s 32M "$S/dirty"
 mkfs.ext4 -q "$S/dirty"
