@@ -141,8 +141,11 @@ static void print_readable(const char *prefix, struct json_object *j)
 static int print_one(const char *path, unsigned json, struct cf_err *err)
 {
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
+	CF_CLEANUP(cli_place_fini) struct cli_place place = {.lock = -1};
+	char abs[PATH_MAX];
 	struct cf_mount m;
-	int rc = cli_find_mount(path, &m, err);
+	const int is_target = cf_mounts_resolve(path, abs) == 0 && cli_place_find(abs, &place);
+	int rc = cli_find_mount(is_target ? place.volume : path, &m, err);
 	if (rc)
 		return rc;
 	rc = get_status(m.mountpoint, &j);

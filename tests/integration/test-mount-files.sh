@@ -28,6 +28,7 @@ encrypted "$S/ext4"
 mount_vol "${OPTS[@]}" "$S/ext4.enc"
 assert_match "what is said" 'ext4\.enc is mounted at .*files: plain, 32 MiB, aes-xts-plain64, ext4, label inner' "$(cat "$S/mount.err")"
 assert_match "status" "volume: $S/ext4.enc, mounted at $D" "$(cf status)"
+assert_match "status of the directory" 'cipher: aes-xts-plain64' "$(cf status "$D")"
 assert_match "status --json" "\"directory\": *\"$D\"" "$(cf status --json)"
 written
 cf_exit 1 'cryptfuse umount' close "$D"
