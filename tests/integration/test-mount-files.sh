@@ -5,7 +5,7 @@
 # failure, nothing is left.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need mkfs.ext4 e2fsck fuse2fs mkfs.vfat fusefat mksquashfs squashfuse genisoimage fuseiso sfdisk cryptsetup
+need pgrep mkswap mkfs.ext4 e2fsck fuse2fs mkfs.vfat fusefat mksquashfs squashfuse genisoimage fuseiso sfdisk cryptsetup
 . "$(dirname "$0")/mounting.sh"
 OWNER=root_owner=$(id -u):$(id -g)
 

@@ -4,7 +4,7 @@
 # daemon is cleaned up, a journal is replayed for writing only, and a signal to mount undoes it.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need mkfs.ext4 e2fsck debugfs dumpe2fs fuse2fs
+need pgrep mkfs.ext4 e2fsck debugfs dumpe2fs fuse2fs
 . "$(dirname "$0")/mounting.sh"
 OWNER=root_owner=$(id -u):$(id -g)
 
