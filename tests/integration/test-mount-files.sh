@@ -58,6 +58,20 @@ same_files "LUKS2"
 umount_vol
 PASS=wrong refused 2 'passphrase|key' "$S/luks.enc"
 
+# ---- the examples of the manual ----
+mkdir "$S/bin" "$S/man"
+ln -s "$CRYPTFUSE" "$S/bin/cryptfuse"
+cp "$S/luks.enc" "$S/man/luks.img"
+echo notes >"$S/man/notes"
+sed -n '/^\.Sh EXAMPLES/,$s/^\$ //p' "$(dirname "$0")/../../man/cryptfuse-mount.1" >"$S/lines"
+[ "$(wc -l <"$S/lines")" -ge 5 ] || fail "hardly an example in cryptfuse-mount(1)"
+while read -r line; do
+	(cd "$S/man" && PATH=$S/bin:$PATH XDG_RUNTIME_DIR=$RUN sh -c "$line" <<<"$PASS") || fail "exit $?: $line"
+done <"$S/lines"
+mount_vol --readonly "$S/man/luks.img"
+assert_same "the example's file" "$S/man/notes" "$D/notes"
+umount_vol
+
 # ---- the other programs of an ordinary user ----
 truncate -s 32M "$S/vfat"
 mkfs.vfat -n INNER "$S/vfat" >/dev/null
