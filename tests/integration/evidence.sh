@@ -69,7 +69,7 @@ sys.stdout.write("".join(w + "\0" for w in json.load(open(sys.argv[1]))["command
 	assert_same "the command of the second" "$S/status.command" "$S/status2.command"
 	close_vol "$m"
 
-	mkdir -p -m 0700 "$S/run"
+	[ -d "$S/run" ] || mkdir -m 0700 "$S/run"
 	XDG_RUNTIME_DIR=$S/run timeout 60 "$CRYPTFUSE" mount -q --readonly "$@" "$image" "$m" </dev/null || fail "mount: exit $?"
 	find "$m" >"$S/found" || fail "find"
 	grep -q lost+found "$S/found" || fail "no files"
