@@ -113,13 +113,25 @@ static int add_more(const struct cli_mount_job *job, struct cli_mounter *m, stru
 			   : cf_fail(err, -EINVAL, "--mount-options: more than can be told");
 }
 
-static void set_argv(struct cli_mounter *m, const char *const *words)
+static void set_argv(struct cli_program *p, const char *const words[static CLI_PROGRAM_ARGS])
 {
 	unsigned n = 0;
-	for (unsigned i = 0; n < CLI_MOUNTER_ARGS - 1 && i < CLI_MOUNTER_ARGS - 1; i++)
+	for (unsigned i = 0; i < CLI_PROGRAM_ARGS - 1; i++)
 		if (words[i])
-			m->argv[n++] = words[i];
-	m->argv[n] = NULL;
+			p->argv[n++] = words[i];
+	p->argv[n] = NULL;
+}
+
+/* fuse2fs 1.47 crashes where it should replay a journal; e2fsck does it well, and does nothing where there is none to
+ * replay. Without e2fsck fuse2fs has to do. */
+static void replay_before(const struct filesystem *fs, const struct cli_mount_job *job, struct cli_mounter *m)
+{
+	if (strcmp(fs->program, "fuse2fs") != 0 || job->access == CF_READ_ONLY)
+		return;
+	if (locate("e2fsck", m->before.path) != 0)
+		m->before.path[0] = '\0';
+	m->before.ok_status = 1; /* it has corrected something */
+	set_argv(&m->before, (const char *const[CLI_PROGRAM_ARGS]){"e2fsck", "-p", "-E", "journal_only", job->file});
 }
 
 static int missing(const struct filesystem *fs, struct cf_err *err)
@@ -143,13 +155,13 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 					 struct cf_err *err)
 {
 	struct cf_err why = {0};
-	*m = (struct cli_mounter){.kind = CLI_MOUNTER_DAEMON};
+	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
 	if (fs->user == ROOT_ONLY && geteuid() != 0)
 		return cf_fail(err, -EPERM, "%s: %s mounts for root only; 'cryptfuse open' shows the volume as a file",
 					   fs->type, fs->program);
-	if (!fs->program || locate(fs->program, m->program) != 0)
+	if (!fs->program || locate(fs->program, m->mount.path) != 0)
 		return missing(fs, err);
-	if (is_setuid(m->program) && cli_fuse_check(CF_SHARE_ROOT, &why) != 0)
+	if (is_setuid(m->mount.path) && cli_fuse_check(CF_SHARE_ROOT, &why) != 0)
 		return cf_fail(err, -EPERM,
 					   "%s: %s works only where /etc/fuse.conf has a line 'user_allow_other' (only root can add it)",
 					   fs->type, fs->program);
@@ -159,23 +171,24 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 	else
 		add_option(m,
 				   job->share == CF_SHARE_ROOT ? "allow_root,default_permissions" : "allow_other,default_permissions");
-	set_argv(m,
-			 (const char *const[CLI_MOUNTER_ARGS]){fs->program, fs->flag, job->file, job->directory, "-o", m->options});
+	set_argv(&m->mount,
+			 (const char *const[CLI_PROGRAM_ARGS]){fs->program, fs->flag, job->file, job->directory, "-o", m->options});
+	replay_before(fs, job, m);
 	return add_more(job, m, err);
 }
 
 static int by_kernel(const struct filesystem *fs, const struct cli_mount_job *job, struct cli_mounter *m,
 					 struct cf_err *err)
 {
-	*m = (struct cli_mounter){.kind = CLI_MOUNTER_KERNEL};
-	if (locate("mount", m->program) != 0)
+	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
+	if (locate("mount", m->mount.path) != 0)
 		return cf_fail(err, -ENOENT, "%s: needs mount (Debian: apt install mount)", fs->type);
 	add_option(m, "loop,nosuid,nodev");
 	add_option(m, job->access == CF_READ_ONLY || !fs->rw ? "ro" : "rw");
 	if (job->access == CF_READ_ONLY)
 		add_option(m, fs->kernel_ro);
-	set_argv(m, (const char *const[CLI_MOUNTER_ARGS]){"mount", "-i", "-t", fs->kernel, "-o", m->options, job->file,
-													  job->directory});
+	set_argv(&m->mount, (const char *const[CLI_PROGRAM_ARGS]){"mount", "-i", "-t", fs->kernel, "-o", m->options,
+															  job->file, job->directory});
 	return add_more(job, m, err);
 }
 

@@ -9,15 +9,21 @@
 
 #include "options.h"
 
-#define CLI_MOUNTER_ARGS 10
+#define CLI_PROGRAM_ARGS 10
 #define CLI_MOUNTER_TEXT (2 * PATH_MAX)
 
-/** A command line that mounts something. */
+/** One program with its arguments. */
+struct cli_program {
+	enum { CLI_ENDS, CLI_MOUNTS } purpose;
+	char path[PATH_MAX];                /* "" none */
+	const char *argv[CLI_PROGRAM_ARGS]; /* constants, and texts of the job and the mounter */
+	int ok_status;                      /* up to this one it did what it should */
+};
+
+/** What mounts something. */
 struct cli_mounter {
-	enum { CLI_MOUNTER_KERNEL, CLI_MOUNTER_DAEMON } kind;
-	enum { CLI_MOUNTER_QUIET, CLI_MOUNTER_VERBOSE } verbosity;
-	char program[PATH_MAX];
-	const char *argv[CLI_MOUNTER_ARGS]; /* what is not a constant lies in what was given, or in options */
+	struct cli_program before; /* makes the file system fit to be written; none needed: "" */
+	struct cli_program mount;
 	char options[CLI_MOUNTER_TEXT];
 };
 

@@ -183,33 +183,33 @@ static int open_volume(struct mounting *m, struct cf_err *err)
 	return cf_fail(err, out->rc, "%s", out->err.code ? out->err.text : "interrupted");
 }
 
-/* Whatever lies on the directory now and did not before is what the program mounted, also if it was interrupted. */
-static int record(const struct cli_place *place, const struct cf_mount *before, struct cf_err *err)
+static int run_programs(struct mounting *m, const struct cli_mounter *mounter, const struct cf_mount *before,
+						struct cf_err *err)
 {
-	struct cf_mount now;
-	if (cf_mounts_find_any(place->target, &now) != 1 ||
-		(now.dev_major == before->dev_major && now.dev_minor == before->dev_minor))
-		return 0;
-	const int rc = cli_place_set_device(place, &now, err);
-	return rc ? rc : 1;
+	const enum cli_verbosity verbosity = m->o.verbose ? CLI_VERBOSE : CLI_QUIET;
+	int rc = 0;
+	if (mounter->before.path[0])
+		rc = cli_mounter_run(&mounter->before, &m->place, before, verbosity, &m->signals, err);
+	if (rc || (rc = cli_interrupted(&m->signals)))
+		return rc;
+	return cli_mounter_run(&mounter->mount, &m->place, before, verbosity, &m->signals, err);
 }
 
 static int run_mounter(struct mounting *m, const struct cli_mounter *mounter, struct cf_err *err)
 {
-	const char *program = mounter->argv[0];
+	const char *program = mounter->mount.argv[0], *target = m->place.target;
 	struct cf_mount before = {0};
-	if (cf_mounts_find_any(m->place.target, &before) < 0)
+	if (cf_mounts_find_any(target, &before) < 0)
 		return cf_fail(err, -EIO, "the list of mounts cannot be read");
-	int rc = cli_mounter_run(mounter, &m->place, &m->signals, err);
-	const int is_there = record(&m->place, &before, err);
+	int rc = run_programs(m, mounter, &before, err);
+	/* Again, for a keeper that was killed before it could. */
+	const int is_there = cli_place_record(&m->place, &before, err);
 	if (rc || is_there < 0)
 		return rc ? rc : is_there;
 	if (!is_there)
-		return cf_fail(err, -EIO, "%s ended without an error, but nothing is mounted at %s", program, m->place.target);
-	rc = cli_answers(m->place.target);
-	return rc ? cf_fail(err, rc, "%s has mounted %s, but it does not answer: %s", program, m->place.target,
-						strerror(-rc))
-			  : 0;
+		return cf_fail(err, -EIO, "%s ended without an error, but nothing is mounted at %s", program, target);
+	rc = cli_answers(target);
+	return rc ? cf_fail(err, rc, "%s has mounted %s, but it does not answer: %s", program, target, strerror(-rc)) : 0;
 }
 
 static int mount_inside(struct mounting *m, struct cf_err *err)
@@ -224,7 +224,6 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 									  .share = m->o.share,
 									  .more = m->o.mount_options};
 	int rc = cli_mounter_find(&job, &mounter, err);
-	mounter.verbosity = m->o.verbose ? CLI_MOUNTER_VERBOSE : CLI_MOUNTER_QUIET;
 	if (rc || (rc = run_mounter(m, &mounter, err)))
 		return rc;
 	return cli_interrupted(&m->signals);

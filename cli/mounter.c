@@ -24,19 +24,20 @@
 
 #include "cli.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/mounts.h"
 
 #define NOT_STARTED 127 /* exit status, as a shell has it */
 #define POLL_NS 10000000L
 
 /* ---- the keeper ---- */
 
-_Noreturn static void become(const struct cli_mounter *m, int said)
+_Noreturn static void become(const struct cli_program *p, int said)
 {
 	char *const env[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)(uintptr_t) "LC_ALL=C",
 						 NULL};
 	if (dup2(said, STDOUT_FILENO) < 0 || dup2(said, STDERR_FILENO) < 0 || close_range(STDERR_FILENO + 1, ~0U, 0) != 0)
 		_exit(NOT_STARTED);
-	execve(m->program, (char *const *)(uintptr_t)m->argv, env);
+	execve(p->path, (char *const *)(uintptr_t)p->argv, env);
 	_exit(NOT_STARTED);
 }
 
@@ -61,14 +62,51 @@ static int wait_for_all(void)
 	}
 }
 
-static void write_end(const struct cli_place *place, int status)
+static void note_end(const struct cli_place *place, int status)
 {
-	char path[PATH_MAX], text[64];
-	if (cli_place_path(place, "ended", path) != 0)
-		return;
+	char text[64];
 	snprintf(text, sizeof(text), WIFSIGNALED(status) ? "killed by signal %d" : "exit status %d",
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	(void)!symlink(text, path);
+	cli_place_note(place, "ended", text);
+}
+
+/* The kernel's own file system has no daemon, and that of one which crashed is still there. */
+static void wait_for_unmount(const struct cli_place *place)
+{
+	CF_CLEANUP(cf_close_fd) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	struct pollfd p = {.fd = fd, .events = POLLPRI};
+	struct cf_mount m;
+	while (fd >= 0 && cf_mounts_find_any(place->target, &m) == 1 && cli_place_is_device(place, &m))
+		poll(&p, 1, -1);
+}
+
+/* Somebody has unmounted the file system in another way. What fails is left for `umount`, which can say so. */
+static void close_volume(struct cli_place *place)
+{
+	struct cf_mount m;
+	struct cf_err err = {0};
+	char text[PATH_MAX];
+	if (cli_place_read(place, "undoing", text) || cli_place_read(place, "ended", text))
+		return;
+	const int rc = cf_mounts_find(place->volume, &m) > 0 ? cli_close_mount(&m, &err) : 0;
+	if (rc == 0)
+		cli_place_remove(place);
+	else if (rc == -EIO)
+		cli_place_note(place, "ended", "the last writes did not reach the image");
+}
+
+/* When all has ended. */
+static void finish(const struct cli_program *p, const struct cli_place *place)
+{
+	struct cli_place own = *place;
+	const int status = wait_for_all();
+	own.lock = -1; /* closed already */
+	if (status)
+		note_end(place, status);
+	if (p->purpose != CLI_MOUNTS)
+		return;
+	wait_for_unmount(place);
+	close_volume(&own);
 }
 
 static void let_go_of_terminal(void)
@@ -80,7 +118,8 @@ static void let_go_of_terminal(void)
 }
 
 /* Its own session: what the terminal sends must not reach a file system's daemon. */
-_Noreturn static void keep(const struct cli_mounter *m, const struct cli_place *place, int said, int report)
+_Noreturn static void keep(const struct cli_program *p, const struct cli_place *place, const struct cf_mount *before,
+						   int said, int report)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -94,15 +133,16 @@ _Noreturn static void keep(const struct cli_mounter *m, const struct cli_place *
 	if (child == 0) {
 		signal(SIGPIPE, SIG_DFL);
 		signal(SIGHUP, SIG_DFL);
-		become(m, said);
+		become(p, said);
 	}
 	int status = child < 0 ? NOT_STARTED << 8 : wait_for(child);
+	if (p->purpose == CLI_MOUNTS)
+		(void)!cli_place_record(place, before, NULL);
 	(void)!write(report, &status, sizeof(status));
 	close(report);
 	close(said);
-	status = wait_for_all();
-	if (status)
-		write_end(place, status);
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= p->ok_status)
+		finish(p, place);
 	_exit(0);
 }
 
@@ -131,36 +171,36 @@ static int await_report(int report, pid_t keeper, const struct cli_signals *sign
 }
 
 /* Its first line is the reason, as far as one can tell; all of them with --verbose. */
-static int judge(const struct cli_mounter *m, int status, int said, struct cf_err *err)
+static int judge(const struct cli_program *p, enum cli_verbosity verbosity, int status, int said, struct cf_err *err)
 {
-	const int failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	const int failed = !WIFEXITED(status) || WEXITSTATUS(status) > p->ok_status;
 	char text[4096], first[256] = "", *save = NULL;
 	const ssize_t n = pread(said, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (m->verbosity == CLI_MOUNTER_VERBOSE)
-			cli_say("%s: %s", m->argv[0], line);
+		if (verbosity == CLI_VERBOSE)
+			cli_say("%s: %s", p->argv[0], line);
 		if (!first[0])
 			snprintf(first, sizeof(first), ": %.200s", line);
 	}
 	cli_printable(first);
-	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", m->argv[0], WIFSIGNALED(status) ? "signal" : "status",
+	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", p->argv[0], WIFSIGNALED(status) ? "signal" : "status",
 							WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), first)
 				  : 0;
 }
 
-/* The keeper's copy of it lives as long as the keeper. */
+/* The keeper's copy of it lives as long as the keeper; an earlier keeper may be about to end. */
 static int take_lock(const struct cli_place *place)
 {
 	char path[PATH_MAX];
 	int fd = cli_place_path(place, "lock", path) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+	if (fd >= 0 && flock(fd, LOCK_EX) != 0)
 		cf_close_fd(&fd);
 	return fd;
 }
 
-int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, const struct cli_signals *signals,
-					struct cf_err *err)
+int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, const struct cf_mount *before,
+					enum cli_verbosity verbosity, const struct cli_signals *signals, struct cf_err *err)
 {
 	CF_CLEANUP(cf_close_fd) int said = memfd_create("cryptfuse mounter output", MFD_CLOEXEC);
 	int ends[2], status;
@@ -170,13 +210,13 @@ int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, 
 	CF_CLEANUP(cf_close_fd) int lock = take_lock(place);
 	const pid_t keeper = lock < 0 ? -1 : fork();
 	if (keeper == 0)
-		keep(m, place, said, ends[1]);
+		keep(p, place, before, said, ends[1]);
 	const int code = errno;
 	close(ends[1]);
 	if (keeper < 0)
-		return cf_fail(err, -code, "%s cannot be run: %s", m->argv[0], strerror(code));
+		return cf_fail(err, -code, "%s cannot be run: %s", p->argv[0], strerror(code));
 	const int rc = await_report(report, keeper, signals, &status);
-	return rc ? cf_fail(err, rc, "%s was given up", m->argv[0]) : judge(m, status, said, err);
+	return rc ? cf_fail(err, rc, "%s was given up", p->argv[0]) : judge(p, verbosity, status, said, err);
 }
 
 static int is_held(int lock)
@@ -187,19 +227,14 @@ static int is_held(int lock)
 	return 0;
 }
 
-int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char *how, size_t how_size)
+int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char how[static PATH_MAX])
 {
 	const int64_t deadline_ms = cli_now_ms() + (int64_t)timeout_s * 1000;
 	const struct timespec pause = {.tv_nsec = POLL_NS};
-	char path[PATH_MAX];
 	while (is_held(place->lock)) {
 		if (cli_now_ms() > deadline_ms)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
-	if (cli_place_path(place, "ended", path) != 0)
-		return 0;
-	const ssize_t n = readlink(path, how, how_size - 1);
-	how[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return cli_place_read(place, "ended", how);
 }

@@ -177,13 +177,17 @@ static void device_text(const struct cf_mount *m, char text[static 32])
 	snprintf(text, 32, "%u:%u", m->dev_major, m->dev_minor);
 }
 
-int cli_place_set_device(const struct cli_place *p, const struct cf_mount *m, struct cf_err *err)
+int cli_place_record(const struct cli_place *p, const struct cf_mount *before, struct cf_err *err)
 {
 	char path[PATH_MAX], text[32];
-	device_text(m, text);
-	if (join(p->dir, "device", path) != 0 || symlink(text, path) != 0)
+	struct cf_mount now;
+	if (cf_mounts_find_any(p->target, &now) != 1 ||
+		(now.dev_major == before->dev_major && now.dev_minor == before->dev_minor))
+		return 0;
+	device_text(&now, text);
+	if (join(p->dir, "device", path) != 0 || (symlink(text, path) != 0 && errno != EEXIST))
 		return cf_fail(err, -EIO, "%s cannot be written: %s", p->dir, strerror(errno));
-	return 0;
+	return 1;
 }
 
 int cli_place_is_device(const struct cli_place *p, const struct cf_mount *m)
@@ -191,6 +195,27 @@ int cli_place_is_device(const struct cli_place *p, const struct cf_mount *m)
 	char text[32], found[PATH_MAX];
 	device_text(m, text);
 	return read_link(p->dir, "device", found) && !strcmp(found, text);
+}
+
+/* ---- notes ---- */
+
+void cli_place_note(const struct cli_place *p, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	if (join(p->dir, name, path) == 0)
+		(void)!symlink(text, path);
+}
+
+int cli_place_read(const struct cli_place *p, const char *name, char text[static PATH_MAX])
+{
+	return read_link(p->dir, name, text);
+}
+
+void cli_place_forget(const struct cli_place *p, const char *name)
+{
+	char path[PATH_MAX];
+	if (join(p->dir, name, path) == 0)
+		unlink(path);
 }
 
 /* ---- its end ---- */
@@ -203,7 +228,7 @@ void cli_place_fini(struct cli_place *p)
 
 void cli_place_remove(struct cli_place *p)
 {
-	static const char *const names[] = {"device", "ended", "lock", "target"};
+	static const char *const names[] = {"device", "ended", "lock", "target", "undoing"};
 	char path[PATH_MAX];
 	cli_place_fini(p);
 	if (!p->dir[0])

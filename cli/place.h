@@ -4,8 +4,9 @@
  *     BASE/mount-XXXXXX/volume/       the volume is mounted here
  *                      /target        a link to DIRECTORY
  *                      /device        a link to MAJOR:MINOR, what was mounted at DIRECTORY
- *                      /lock          locked as long as the file system's own daemon runs
- *                      /ended         how it ended, if that was not well
+ *                      /lock          locked as long as the keeper of the file system runs
+ *                      /ended         a link to words: how it ended, if that was not well
+ *                      /undoing       a link to anything: `umount` is at work
  *
  * BASE belongs to the user alone. One thread. */
 #ifndef CRYPTFUSE_CLI_PLACE_H
@@ -38,11 +39,19 @@ int cli_place_target(const char *mountpoint, char target[static PATH_MAX]) CF_MU
 /** cli_place_path - @out: a name in the place; -ENAMETOOLONG. */
 int cli_place_path(const struct cli_place *p, const char *name, char out[static PATH_MAX]) CF_MUST_CHECK;
 
-/** cli_place_set_device - remember what was mounted at the target. */
-int cli_place_set_device(const struct cli_place *p, const struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+/** cli_place_record - remember what lies on the target now, if it is not @before: a program has just mounted it there
+ * Returns 1 it is remembered; 0 nothing new is there; -EIO. */
+int cli_place_record(const struct cli_place *p, const struct cf_mount *before, struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_place_is_device - whether @m is what was remembered. */
 int cli_place_is_device(const struct cli_place *p, const struct cf_mount *m) CF_MUST_CHECK;
+
+/** cli_place_note - put @text under @name, if nothing is there. cli_place_read: 1 and the text; 0 nothing. */
+void cli_place_note(const struct cli_place *p, const char *name, const char *text);
+int cli_place_read(const struct cli_place *p, const char *name, char text[static PATH_MAX]) CF_MUST_CHECK;
+
+/** cli_place_forget - take a note away. */
+void cli_place_forget(const struct cli_place *p, const char *name);
 
 /** cli_place_remove - take it away; what is mounted in it must be gone. Idempotent. */
 void cli_place_remove(struct cli_place *p);

@@ -17,7 +17,7 @@
 #include "mounter.h"
 #include "undo.h"
 
-#define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
+#define RELEASE_TRIES 20 /* a loop device may be let go of a moment after the unmount */
 #define RELEASE_NS 100000000L
 
 static const struct cli_group umount_groups[] = {
@@ -54,14 +54,13 @@ static int unmount_inner(const struct cli_place *p, struct cf_err *err)
 /* -EIO: its daemon ended, but not well. */
 static int await_daemon(const struct cli_place *p, struct cf_err *err)
 {
-	char how[64];
-	const int rc = cli_mounter_wait(p, CLI_SYNC_TIMEOUT_S, how, sizeof(how));
+	char how[PATH_MAX];
+	const int rc = cli_mounter_wait(p, CLI_SYNC_TIMEOUT_S, how);
 	if (rc == -ETIMEDOUT)
 		return cf_fail(err, rc, "%s is unmounted, but the file system's daemon has not ended within %u s; try again",
 					   p->target, CLI_SYNC_TIMEOUT_S);
 	if (rc > 0)
-		return cf_fail(err, -EIO, "%s: the file system's daemon ended badly (%s): check the file system before use",
-					   p->target, how);
+		return cf_fail(err, -EIO, "%s: the file system ended badly (%.200s): check it before use", p->target, how);
 	return rc;
 }
 
@@ -82,9 +81,12 @@ static int close_volume(const struct cli_place *p, struct cf_err *err)
 int cli_undo(struct cli_place *p, struct cf_err *err)
 {
 	struct cf_err how = {0};
+	cli_place_note(p, "undoing", "umount");
 	int rc = unmount_inner(p, err);
-	if (rc)
+	if (rc) {
+		cli_place_forget(p, "undoing");
 		return rc;
+	}
 	const int ended = await_daemon(p, &how);
 	if (ended == -ETIMEDOUT)
 		return cf_fail(err, ended, "%s", how.text);
