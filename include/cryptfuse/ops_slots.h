@@ -79,9 +79,6 @@ void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse
  * mount, before the loop. 0 or -ENOMEM. */
 int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
 
-/** cf_ops_note_write - the handle owes a sync when it is closed. */
-void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi);
-
 /** cf_ops_change_space - what space_lane runs. */
 void cf_ops_change_space(void *ops, struct cf_lane_job *jobs);
 
