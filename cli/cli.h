@@ -25,11 +25,8 @@ struct cli_command {
 extern const struct cli_command cli_open, cli_close, cli_status, cli_info, cli_bench;
 extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
 
-/** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
+/** cli_say - one line on standard error, "cryptfuse: …", in one write. What does not print becomes '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
-
-/** cli_printable - replace control characters in place: a name must not forge a line or move the cursor. */
-void cli_printable(char *text);
 
 /** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */
 void cli_format_bytes(uint64_t bytes, char *text, size_t text_size);

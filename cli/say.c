@@ -10,14 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
-
-void cli_printable(char *text)
-{
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-}
 
 void cli_say(const char *fmt, ...)
 {
@@ -29,7 +23,7 @@ void cli_say(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line + len, sizeof(line) - len - 1, fmt, args);
 	va_end(args);
-	cli_printable(line);
+	cf_text_make_printable(line);
 	len = strlen(line);
 	line[len++] = '\n';
 	/* Nobody is left to tell when standard error is gone. */

@@ -16,6 +16,7 @@
 
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+#include "cryptfuse/text.h"
 #include "plan.h"
 
 static const struct cf_header_format *const formats[] = {&cf_header_luks, &cf_header_bitlk, &cf_header_fvault2};
@@ -216,24 +217,17 @@ static void put_text(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-static void make_printable(char *text)
-{
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-}
-
 /* Labels and names come from whoever made the header. */
 static void make_info_printable(struct cf_header_info *info)
 {
-	make_printable(info->uuid);
-	make_printable(info->label);
-	make_printable(info->cipher);
-	make_printable(info->problem);
+	cf_text_make_printable(info->uuid);
+	cf_text_make_printable(info->label);
+	cf_text_make_printable(info->cipher);
+	cf_text_make_printable(info->problem);
 	for (unsigned i = 0; i < info->n_keyslots; i++) {
-		make_printable(info->keyslot[i].kind);
-		make_printable(info->keyslot[i].kdf);
-		make_printable(info->keyslot[i].cipher);
+		cf_text_make_printable(info->keyslot[i].kind);
+		cf_text_make_printable(info->keyslot[i].kdf);
+		cf_text_make_printable(info->keyslot[i].cipher);
 	}
 }
 

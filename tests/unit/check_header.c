@@ -53,7 +53,7 @@ static void format(const char *path, const char *type)
 {
 	const struct crypt_pbkdf_type kdf = {
 		.type = CRYPT_KDF_PBKDF2, .hash = "sha256", .iterations = 1000, .flags = CRYPT_PBKDF_NO_BENCHMARK};
-	struct crypt_params_luks2 luks2 = {.pbkdf = &kdf, .sector_size = 4096, .label = "a\tlabel"};
+	struct crypt_params_luks2 luks2 = {.pbkdf = &kdf, .sector_size = 4096, .label = "a\t\xc2\x9bxlabel"};
 	struct crypt_params_luks1 luks1 = {.hash = "sha256"};
 	bool is_luks1 = !strcmp(type, CRYPT_LUKS1);
 	struct crypt_device *cd = NULL;
@@ -96,7 +96,7 @@ START_TEST(info__says_what_the_header_says)
 	ck_assert_int_eq(info.kind, kinds[_i].kind);
 	ck_assert_str_eq(cf_header_kind_name(info.kind), kinds[_i].name);
 	ck_assert_str_eq(info.uuid, "0fb3d2c5-2b3c-4d67-a91f-7d25e6a4e7c1");
-	ck_assert_str_eq(info.label, info.kind == CF_HEADER_LUKS2 ? "a?label" : "");
+	ck_assert_str_eq(info.label, info.kind == CF_HEADER_LUKS2 ? "a???xlabel" : "");
 	ck_assert_str_eq(info.cipher, "aes-xts-plain64");
 	ck_assert_uint_eq(info.key_bits, 512);
 	ck_assert_uint_eq(info.du_bytes, kinds[_i].du_bytes);
