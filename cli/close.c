@@ -93,7 +93,7 @@ static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)
 				   CLI_ENDING_TIMEOUT_S);
 }
 
-static int close_mount(const struct cf_mount *m, struct cf_err *err)
+int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
 {
 	char json[CLI_STATUS_MAX];
 	int rc = cli_daemon_status(m->mountpoint, json);
@@ -120,7 +120,7 @@ static int run_close(const struct cli_opts *o, struct cf_err *err)
 {
 	struct cf_mount m;
 	int rc = cli_find_mount(o->args[0], &m, err);
-	return rc ? rc : close_mount(&m, err);
+	return rc ? rc : cli_close_mount(&m, err);
 }
 
 const struct cli_command cli_close = {

@@ -12,15 +12,16 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 
-static const struct cli_command *const commands[] = {
-	&cli_open, &cli_close, &cli_status, &cli_info, &cli_decrypt, &cli_encrypt, &cli_create, &cli_bench,
+const struct cli_command *const cli_commands[] = {
+	&cli_mount,   &cli_umount,  &cli_open,   &cli_close, &cli_status,     &cli_info,
+	&cli_decrypt, &cli_encrypt, &cli_create, &cli_bench, &cli_completion, NULL,
 };
 
 static const struct cli_command *find_command(const char *name)
 {
-	for (size_t i = 0; i < CF_ARRAY_LEN(commands); i++)
-		if (!strcmp(name, commands[i]->name))
-			return commands[i];
+	for (size_t i = 0; cli_commands[i]; i++)
+		if (!strcmp(name, cli_commands[i]->name))
+			return cli_commands[i];
 	return NULL;
 }
 
@@ -29,9 +30,9 @@ static int refuse_command(const char *word, struct cf_err *err)
 	if (word[0] == '-')
 		return cf_fail(err, -EINVAL, "a command comes first, its options after it; see 'cryptfuse --help'");
 	char names[128] = "";
-	for (size_t i = 0; i < CF_ARRAY_LEN(commands); i++) {
+	for (size_t i = 0; cli_commands[i]; i++) {
 		const size_t len = strlen(names);
-		snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "", commands[i]->name);
+		snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "", cli_commands[i]->name);
 	}
 	return cf_fail(err, -EINVAL, "no command '%s' (there are %s); see 'cryptfuse --help'", word, names);
 }
@@ -40,10 +41,10 @@ static void print_help(void)
 {
 	puts("Usage: cryptfuse COMMAND [OPTIONS] [ARGUMENTS]\n"
 		 "Opens dm-crypt volumes without root and without device-mapper.\n\nCommands:");
-	for (size_t i = 0; i < CF_ARRAY_LEN(commands); i++) {
+	for (size_t i = 0; cli_commands[i]; i++) {
 		char left[64];
-		snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->args);
-		printf("  %-26s %s\n", left, commands[i]->about);
+		snprintf(left, sizeof(left), "%s %s", cli_commands[i]->name, cli_commands[i]->args);
+		printf("  %-26s %s\n", left, cli_commands[i]->about);
 	}
 	puts("\n'cryptfuse COMMAND --help' lists the options of a command, 'cryptfuse --version' prints the version.");
 }

@@ -40,6 +40,11 @@ static const struct cli_mkfs table[] = {
 	{"btrfs", "mkfs.btrfs", "btrfs-progs", {"-q", "-f", "-K"}},
 };
 
+const char *cli_mkfs_name(size_t i)
+{
+	return i < CF_ARRAY_LEN(table) ? table[i].name : NULL;
+}
+
 /* Where distributions keep such programs; an ordinary user's PATH often lacks it. */
 static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin"};
 

@@ -17,7 +17,8 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/units.h"
 
-#define LONG_BASE 256 /* val of the first row for getopt_long: above every letter */
+#define LONG_BASE 256  /* val of the first row for getopt_long: above every letter */
+#define LEFT_COLUMN 34 /* of --help: an option with its argument */
 
 /** All rows of a command, and which of them were given. */
 struct rows {
@@ -297,7 +298,10 @@ static void print_row(const struct cli_option *o)
 	char left[64];
 	snprintf(left, sizeof(left), "%c%c%c --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
 			 o->letter ? ',' : ' ', o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
-	printf("  %-34s %s\n", left, o->help);
+	if (strlen(left) > LEFT_COLUMN)
+		printf("  %s\n  %*s %s\n", left, LEFT_COLUMN, "", o->help);
+	else
+		printf("  %-*s %s\n", LEFT_COLUMN, left, o->help);
 }
 
 void cli_options_help(const struct cli_command *cmd)

@@ -22,7 +22,8 @@
 #define COUNT_OFF 8u        /* in the descriptor: encrypted metadata blocks */
 #define BLOCK_OFF 32u       /* and where the first is */
 #define METADATA_BLOCK_BYTES ((uint64_t)8192)
-#define FAR ((uint64_t)1 << 30) /* the library looks no further */
+#define METADATA_MAX ((uint64_t)64 << 20) /* of encrypted metadata that is copied; some MiB are usual */
+#define FAR ((uint64_t)1 << 30)           /* the library looks no further */
 #define DUMP_BYTES 4096u
 
 static enum cf_suspicion suspect(const uint8_t first[static CF_SIGNATURE_BYTES])
@@ -46,7 +47,7 @@ static int areas(const struct cf_header_store *s, const uint8_t first[static CF_
 	cf_areas_add(out, label + cf_load_le32(pointer), sizeof(descriptor));
 	uint64_t count = cf_load_le64(descriptor + COUNT_OFF);
 	if (__builtin_mul_overflow(cf_load_le64(descriptor + BLOCK_OFF), block_bytes, &blocks) || blocks > FAR ||
-		count > (FAR - blocks) / METADATA_BLOCK_BYTES)
+		count > METADATA_MAX / METADATA_BLOCK_BYTES)
 		return -EINVAL;
 	cf_areas_add(out, blocks, count * METADATA_BLOCK_BYTES);
 	return 0;

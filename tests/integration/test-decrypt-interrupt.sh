@@ -70,3 +70,27 @@ head -c 1000 <&7 >/dev/null
 kill -TERM $PID
 ended 143
 exec 7<&-
+
+# ---- how far it is: on a terminal, and nowhere else ----
+need python3
+python3 - "$CRYPTFUSE" decrypt -q --sparse --table "$S/table" "$S/img" "$S/folder/out" >"$S/screen" <<'END'
+import os, pty, signal, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+screen, end = b"", time.monotonic() + 30
+while screen.count(b"left") < 2 and time.monotonic() < end:
+    screen += os.read(fd, 4096)
+os.kill(pid, signal.SIGINT)
+try:
+    while data := os.read(fd, 4096):
+        screen += data
+except OSError:
+    pass
+os.write(1, screen)
+assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGINT
+END
+tr '\r' '\n' <"$S/screen" >"$S/lines"
+assert_match "the line of progress" '^ +[0-9]+ %  [0-9.]+ [KMGT]iB of 2 TiB, [0-9.]+ [KMGT]iB/s, [0-9:]+ left' "$(cat "$S/lines")"
+assert_match "what is said in the end" 'interrupted after' "$(cat "$S/lines")"
+assert_eq "nothing stays" "" "$(ls -A "$S/folder")"

@@ -41,5 +41,7 @@ done
 exec 7>&-
 # One thread at a time synced, for many at once.
 syncs=$(status_field "$M/volume" syncs)
-[ "$syncs" -ge 2 ] && [ "$syncs" -lt $WRITERS ] || fail "$syncs syncs for $WRITERS writers"
+if [ "$syncs" -lt 2 ] || [ "$syncs" -ge $WRITERS ]; then
+	fail "$syncs syncs for $WRITERS writers"
+fi
 close_vol "$M"

@@ -11,7 +11,7 @@ int cryptfuse_main(int argc, char **argv);
 
 #include "cryptfuse/spec.h"
 
-#define N_COMMANDS ((int)CF_ARRAY_LEN(commands))
+#define N_COMMANDS ((int)CF_ARRAY_LEN(cli_commands) - 1)
 
 /* ---- the tables ---- */
 
@@ -29,7 +29,7 @@ static unsigned flatten(const struct cli_command *cmd, const struct cli_option *
 START_TEST(options__names_and_letters_are_unique)
 {
 	const struct cli_option *rows[CLI_OPTIONS_MAX];
-	const unsigned n = flatten(commands[_i], rows);
+	const unsigned n = flatten(cli_commands[_i], rows);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = i + 1; j < n; j++) {
 			ck_assert_str_ne(rows[i]->name, rows[j]->name);
@@ -42,7 +42,7 @@ END_TEST
 START_TEST(options__each_row_is_whole)
 {
 	const struct cli_option *rows[CLI_OPTIONS_MAX];
-	const unsigned n = flatten(commands[_i], rows);
+	const unsigned n = flatten(cli_commands[_i], rows);
 	ck_assert_uint_gt(n, 0);
 	for (unsigned i = 0; i < n; i++) {
 		const struct cli_option *o = rows[i];
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(commands__have_help_and_words)
 {
-	const struct cli_command *cmd = commands[_i];
+	const struct cli_command *cmd = cli_commands[_i];
 	const struct cli_option *rows[CLI_OPTIONS_MAX];
 	const unsigned n = flatten(cmd, rows);
 	unsigned helps = 0;
@@ -395,8 +395,23 @@ static const struct {
 	uint64_t bytes;
 	const char *text;
 } sizes[] = {
-	{0, "0 bytes"},    {512, "512 bytes"},   {1023, "1023 bytes"},         {1024, "1 KiB"},
-	{1536, "1.5 KiB"}, {16777216, "16 MiB"}, {UINT64_C(1) << 41, "2 TiB"}, {UINT64_MAX, "15.9 EiB"},
+	{0, "0 bytes"},
+	{512, "512 bytes"},
+	{1023, "1023 bytes"},
+	{1024, "1 KiB"},
+	{1536, "1.5 KiB"},
+	{16777216, "16 MiB"},
+	{UINT64_C(1) << 41, "2 TiB"},
+	{UINT64_MAX, "16 EiB"},
+	{1075, "1 KiB"},
+	{1076, "1.1 KiB"}, /* 1.0498, 1.0508 */
+	{53739, "52.5 KiB"},
+	{1024092405, "976.7 MiB"}, /* 52.4795, 976.65 and a little */
+	{1048524, "1023.9 KiB"},
+	{1048525, "1 MiB"}, /* on both sides of 1023.95 */
+	{(UINT64_C(1) << 20) + 1, "1 MiB"},
+	{(UINT64_C(1) << 60) - 1, "1 EiB"},
+	{UINT64_C(17293822569102704640), "15 EiB"},
 };
 
 START_TEST(format_bytes__is_short)

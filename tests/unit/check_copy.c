@@ -29,7 +29,8 @@ struct bench {
 	uint64_t fail_read, fail_write, fail_take, fail_step; /* at this offset, or at this number of steps */
 	_Atomic unsigned reading, writing;
 	_Atomic int mixed; /* something in order was not */
-	uint64_t next_read, next_write, n_steps;
+	_Atomic uint64_t next_read, next_write;
+	uint64_t n_steps;
 	enum cf_copy_order read_order, write_order;
 	int linger; /* the sink waits until the copy is stopped */
 };

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
+/* mounter.h - runs the program that mounts the file system in a volume, and learns how its daemon ended.
+ *
+ *     mount                keeper                       program
+ *     fork  ------------>  lock, adopts orphans  ---->  mounts, leaves a daemon behind, ends
+ *     waits for one int <- its exit status
+ *     exits                waits for the daemon (after an unmount it may still write for long)
+ *                          writes "ended" if that was not well, lets go of the lock
+ *
+ * One thread. */
+#ifndef CRYPTFUSE_CLI_MOUNTER_H
+#define CRYPTFUSE_CLI_MOUNTER_H
+
+#include "filesystems.h"
+#include "place.h"
+
+struct cli_signals;
+
+/** cli_mounter_run - run it, to the end of its first process
+ * @signals: one that comes ends the program. What it says is said, on failure. 0; -EIO it failed; -EINTR. */
+int cli_mounter_run(const struct cli_mounter *m, const struct cli_place *place, const struct cli_signals *signals,
+					struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_mounter_wait - wait until nobody holds the place's lock: the file system's daemon has written all it had
+ * Returns 0; 1 it has not ended well, as @how says; -ETIMEDOUT. */
+int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char *how, size_t how_size) CF_MUST_CHECK;
+
+#endif
