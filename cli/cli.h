@@ -33,6 +33,9 @@ extern const struct cli_command *const cli_commands[];
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. What does not print becomes '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
 
+/** cli_printable - replace what does not print in place: a name must not forge a line or move the cursor. */
+void cli_printable(char *text);
+
 /** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */
 void cli_format_bytes(uint64_t bytes, char *text, size_t text_size);
 

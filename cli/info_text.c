@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
 #include "info.h"
 
@@ -77,7 +76,7 @@ static void CF_PRINTF(1, 2) line(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	cf_text_make_printable(text);
+	cli_printable(text);
 	puts(text);
 }
 

@@ -19,7 +19,6 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
-#include "cryptfuse/text.h"
 
 #define PROMPT_MAX (PATH_MAX + 128)
 
@@ -211,7 +210,7 @@ static void make_prompt(const struct cf_open_opts *opts, unsigned attempt, char 
 	if (attempt && opts->tries > 1)
 		snprintf(count, sizeof(count), " (%u of %llu)", attempt, (unsigned long long)opts->tries);
 	snprintf(text, PROMPT_MAX, "Passphrase for %s%s: ", opts->image, count);
-	cf_text_make_printable(text);
+	cli_printable(text);
 }
 
 int cli_passphrase(void *ctx, const struct cf_open_opts *opts, unsigned attempt, struct cf_secret_buf *out,

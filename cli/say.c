@@ -13,6 +13,11 @@
 #include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
 
+void cli_printable(char *text)
+{
+	cf_text_make_printable(text);
+}
+
 void cli_say(const char *fmt, ...)
 {
 	static const char prefix[] = "cryptfuse: ";
@@ -23,7 +28,7 @@ void cli_say(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line + len, sizeof(line) - len - 1, fmt, args);
 	va_end(args);
-	cf_text_make_printable(line);
+	cli_printable(line);
 	len = strlen(line);
 	line[len++] = '\n';
 	/* Nobody is left to tell when standard error is gone. */

@@ -15,7 +15,6 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
-#include "cryptfuse/text.h"
 
 static const struct cli_option status_options[] = {
 	{.name = "json", .kind = CLI_SET, .help = "machine-readable", CLI_FIELD(json), .value = 1},
@@ -75,7 +74,7 @@ static void print_value(const char *key, struct json_object *value)
 {
 	char line[PATH_MAX];
 	snprintf(line, sizeof(line), "%s: %s", key, json_object_get_string(value));
-	cf_text_make_printable(line);
+	cli_printable(line);
 	puts(line);
 }
 
@@ -168,7 +167,7 @@ static int list_line(void *ctx, const struct cf_mount *m)
 	const int rc = get_status(m->mountpoint, &j);
 	snprintf(line, sizeof(line), "%s: %s%s%s%s", m->mountpoint, m->source, rc ? " (" : "", rc ? trouble(rc) : "",
 			 rc ? ")" : "");
-	cf_text_make_printable(line);
+	cli_printable(line);
 	puts(line);
 	return 0;
 }
