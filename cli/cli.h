@@ -30,10 +30,10 @@ extern const struct cli_command cli_completion;
 /** All of them, in the order of the help; ends with NULL. In main.c. */
 extern const struct cli_command *const cli_commands[];
 
-/** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
+/** cli_say - one line on standard error, "cryptfuse: …", in one write. What does not print becomes '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
 
-/** cli_printable - replace control characters in place: a name must not forge a line or move the cursor. */
+/** cli_printable - replace what does not print in place: a name must not forge a line or move the cursor. */
 void cli_printable(char *text);
 
 /** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */

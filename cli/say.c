@@ -10,13 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
 
 void cli_printable(char *text)
 {
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	cf_text_make_printable(text);
 }
 
 void cli_say(const char *fmt, ...)
