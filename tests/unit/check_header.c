@@ -303,7 +303,7 @@ static int answer(void *ctx, const struct cf_open_opts *opts, unsigned attempt, 
 
 static int open_header(const struct cf_open_opts *opts, struct asked *a, struct cf_opening *o, struct cf_err *err)
 {
-	const struct cf_open_ui ui = {.ctx = a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = a, .note = hear, .warn = hear, .passphrase = answer};
 	int rc = cf_open_plan(opts, &ui, o, err);
 	if (rc)
 		return rc;
@@ -398,7 +398,7 @@ static const struct {
 START_TEST(plan__refuses_before_a_prompt)
 {
 	struct asked a = {.n = 0};
-	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .warn = hear, .passphrase = answer};
 	struct cf_opening o = {0};
 	struct cf_err err = {0};
 	struct cf_open_opts opts = refused[_i].opts;
@@ -413,7 +413,7 @@ END_TEST
 START_TEST(plan__of_an_image_without_a_header)
 {
 	struct asked a = {.n = 0};
-	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .warn = hear, .passphrase = answer};
 	CF_CLEANUP(cf_opening_fini) struct cf_opening o = {0};
 	struct cf_err err = {0};
 	struct cf_open_opts opts = {.image = img.path};
