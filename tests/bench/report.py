@@ -159,6 +159,13 @@ def show_programs(results):
             print(f"  {p:16} {ms['median']:10.1f} {ms['min']:6.1f}..{ms['max']:<6.1f} {results.rss(p):8.1f}")
 
 
+def show_instructions(counted):
+    print(f"\ninstructions of one request, in user space, by {counted['counted_by']}")
+    for engine, requests in counted["instructions_per_request"].items():
+        for request, number in requests.items():
+            print(f"  {engine:10} {request:16} {number:12,}")
+
+
 def show_targets(judged):
     reached = [t for t in judged if t["reached"] is not None]
     if not reached:

@@ -89,6 +89,20 @@ if bench --rounds 1 --variant none="$S/none" >"$S/out" 2>&1; then fail "no progr
 assert_match "what it says" "there is no program $S/none" "$(cat "$S/out")"
 if bench --rounds 0 >"$S/out" 2>&1; then fail "no rounds, and no error"; fi
 
+# ---- instructions, counted by somebody who says 1000 for each request and 77 for the start ----
+rm -f "$S/bin/valgrind"
+cat >"$S/bin/valgrind" <<'E3'
+#!/bin/sh
+for last; do :; done
+echo "==1== Collected : $((77 + 1000 * last))" >&2
+E3
+chmod +x "$S/bin/valgrind"
+PATH=$S/bin:$PATH bench --rounds 1 --no-engines --only 'cryptfuse/read-4k' --instructions --volume "$COPY" --json "$S/json" \
+	>"$S/out" 2>"$S/bench.err" </dev/null || fail "instructions: exit $?: $(tail -5 "$S/bench.err")"
+assert_eq "instructions" "{1000} valgrind" "$(python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); print({n for e in
+	("null", "openssl") for n in j["instructions_per_request"][e].values()}, j["counted_by"])' "$S/json")"
+assert_match "instructions in the report" '^  openssl +write 1048576 +1,000$' "$(cat "$S/out")"
+
 # ---- interrupted while a job runs ----
 "${BENCH[@]}" --rounds 1 --no-engines --no-peers --runtime 60000 --only cryptfuse/read-1m >"$S/out" 2>&1 </dev/null &
 PID=$!

@@ -100,11 +100,12 @@ int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
 
 /* ---- a folder for each test ---- */
 
-static char folder[] = "/tmp/check_output.XXXXXX", path[PATH_MAX];
+static char folder[96], path[PATH_MAX];
 
 static void setup(void)
 {
-	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	const char *tmp = getenv("TMPDIR");
+	snprintf(folder, sizeof(folder), "%s/check_output.XXXXXX", tmp && strlen(tmp) < 64 ? tmp : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/out", folder);
 	memset(&w, 0, sizeof(w));
