@@ -159,12 +159,26 @@ static int measure(const struct cli_opts *o, const struct cf_bench_opts *b, stru
 
 /* ---- output ---- */
 
+/* "128 KiB", or "128 to 512 KiB" where it is not the same for all data units. */
+static void format_batches(const struct cf_bench *b, char *text, size_t text_size)
+{
+	uint32_t least = UINT32_MAX, most = 0;
+	for (size_t i = 0; i < b->n_results; i++) {
+		least = b->results[i].batch_bytes < least ? b->results[i].batch_bytes : least;
+		most = b->results[i].batch_bytes > most ? b->results[i].batch_bytes : most;
+	}
+	if (least < most)
+		snprintf(text, text_size, "%u to %u KiB", least / 1024, most / 1024);
+	else
+		snprintf(text, text_size, "%u KiB", most / 1024);
+}
+
 static void print_table(const struct cf_cipher_spec *spec, const struct cf_bench *b)
 {
-	char cipher[CF_SPEC_TEXT];
+	char cipher[CF_SPEC_TEXT], batches[32];
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
-	printf("%s, key of %u bits; batches of %u KiB, one thread\n\n", cipher, spec->key_bytes * 8,
-		   CF_BENCH_REQUEST_BYTES / 1024);
+	format_batches(b, batches, sizeof(batches));
+	printf("%s, key of %u bits; batches of %s, one thread\n\n", cipher, spec->key_bytes * 8, batches);
 	printf("%11s  %-9s  %-11s  %-6s  %8s  %9s\n", "sector size", "direction", "engine", "path", "MB/s", "CPU s/GiB");
 	for (size_t i = 0; i < b->n_results; i++) {
 		const struct cf_bench_result *r = &b->results[i];
@@ -188,6 +202,7 @@ static struct json_object *result_json(const struct cf_bench_result *r)
 	json_object_object_add(j, "path", json_object_new_string(r->path));
 	json_object_object_add(j, "direction", json_object_new_string(dir_names[r->dir]));
 	json_object_object_add(j, "sector_size", json_object_new_uint64(r->du_bytes));
+	json_object_object_add(j, "batch_bytes", json_object_new_uint64(r->batch_bytes));
 	add_number(j, "mb_per_s", r->mb_per_s, 1);
 	add_number(j, "cpu_s_per_gib", r->cpu_s_per_gib, 4);
 	json_object_object_add(j, "chosen", json_object_new_boolean(r->chosen));
@@ -201,7 +216,6 @@ static void print_json(const struct cf_cipher_spec *spec, const struct cf_bench 
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
 	json_object_object_add(j, "cipher", json_object_new_string(cipher));
 	json_object_object_add(j, "key_bits", json_object_new_uint64(spec->key_bytes * 8));
-	json_object_object_add(j, "batch_bytes", json_object_new_uint64(CF_BENCH_REQUEST_BYTES));
 	for (size_t i = 0; i < b->n_results; i++)
 		json_object_array_add(results, result_json(&b->results[i]));
 	json_object_object_add(j, "results", results);

@@ -24,16 +24,17 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_open, cli_close, cli_status, cli_info, cli_bench;
+extern const struct cli_command cli_mount, cli_umount;
 extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
 extern const struct cli_command cli_completion;
 
 /** All of them, in the order of the help; ends with NULL. In main.c. */
 extern const struct cli_command *const cli_commands[];
 
-/** cli_say - one line on standard error, "cryptfuse: …", in one write. Control characters become '?'. */
+/** cli_say - one line on standard error, "cryptfuse: …", in one write. What does not print becomes '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
 
-/** cli_printable - replace control characters in place: a name must not forge a line or move the cursor. */
+/** cli_printable - replace what does not print in place: a name must not forge a line or move the cursor. */
 void cli_printable(char *text);
 
 /** cli_format_bytes - "16 MiB", "1.5 GiB", "512 bytes": exact where it is short, else rounded to a tenth. */
@@ -123,6 +124,14 @@ int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, con
 
 /** cli_find_mount - the cryptfuse mount at @path. 0; -ENOENT nothing is open there. Asks the daemon nothing. */
 int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_close_mount - flush, unmount and wait until its daemon has gone, or clean up after one that died
+ * 0; -EBUSY; -EIO closed, but the last writes did not reach the image; -ETIMEDOUT. */
+int cli_close_mount(const struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_answers - whether the file system at @mountpoint does, asked by a child that may hang. 0; -ENOTCONN; -ETIMEDOUT
+ * …. */
+int cli_answers(const char *mountpoint) CF_MUST_CHECK;
 
 /** cli_daemon_status - the status JSON of the mount at @mountpoint, read by a child that may hang
  * @text: out. Returns 0; -ENOTCONN the daemon has died; -ETIMEDOUT; -EACCES another user's. */

@@ -17,6 +17,7 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "place.h"
 
 static const struct cli_group close_groups[] = {
 	{"Help", cli_help_options},
@@ -93,7 +94,7 @@ static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)
 				   CLI_ENDING_TIMEOUT_S);
 }
 
-static int close_mount(const struct cf_mount *m, struct cf_err *err)
+int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
 {
 	char json[CLI_STATUS_MAX];
 	int rc = cli_daemon_status(m->mountpoint, json);
@@ -116,11 +117,23 @@ static int close_mount(const struct cf_mount *m, struct cf_err *err)
 	return rc;
 }
 
+/* What `mount` made is undone from the inside: closing only the volume would be a busy one, or a torn one. */
+static int refuse_mounted(const char *path, struct cf_err *err)
+{
+	char abs[PATH_MAX];
+	CF_CLEANUP(cli_place_fini) struct cli_place place = {.lock = -1};
+	if (cf_mounts_resolve(path, abs) == 0 && cli_place_find(abs, &place))
+		return cf_fail(err, -EINVAL, "%s was mounted by 'cryptfuse mount': use 'cryptfuse umount %s'", abs, abs);
+	return 0;
+}
+
 static int run_close(const struct cli_opts *o, struct cf_err *err)
 {
 	struct cf_mount m;
-	int rc = cli_find_mount(o->args[0], &m, err);
-	return rc ? rc : close_mount(&m, err);
+	int rc = refuse_mounted(o->args[0], err);
+	if (rc || (rc = cli_find_mount(o->args[0], &m, err)))
+		return rc;
+	return cli_close_mount(&m, err);
 }
 
 const struct cli_command cli_close = {

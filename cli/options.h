@@ -61,6 +61,10 @@ struct cli_opts {
 	const char *mkfs;
 	struct cf_format_opts format; /* what cf_open_opts does not say */
 
+	const char *fs;            /* mount: the file system, instead of what is found */
+	const char *mount_options; /* of its own */
+	uint64_t inner_partition;  /* 0: not given */
+
 	unsigned json;
 	unsigned help;
 

@@ -10,13 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
 
 void cli_printable(char *text)
 {
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	cf_text_make_printable(text);
 }
 
 void cli_say(const char *fmt, ...)
@@ -41,15 +40,16 @@ void cli_format_bytes(uint64_t bytes, char *text, size_t text_size)
 {
 	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	unsigned u = 0;
-	uint64_t whole = bytes, rest = 0;
-	while (whole >= 1024 && u + 1 < CF_ARRAY_LEN(units)) {
-		rest = whole % 1024;
-		whole /= 1024;
+	while (u + 1 < CF_ARRAY_LEN(units) && bytes >> (10 * u) >= 1024)
+		u++;
+	const uint64_t unit = UINT64_C(1) << (10 * u), rest = bytes % unit;
+	uint64_t tenths = bytes / unit * 10 + (rest * 10 + unit / 2) / unit;
+	if (tenths >= 10240 && u + 1 < CF_ARRAY_LEN(units)) { /* 1023.95 and more */
+		tenths = 10;
 		u++;
 	}
-	const uint64_t tenths = rest * 10 / 1024;
-	if (tenths)
-		snprintf(text, text_size, "%" PRIu64 ".%" PRIu64 " %s", whole, tenths, units[u]);
+	if (tenths % 10)
+		snprintf(text, text_size, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10, units[u]);
 	else
-		snprintf(text, text_size, "%" PRIu64 " %s", whole, units[u]);
+		snprintf(text, text_size, "%" PRIu64 " %s", tenths / 10, units[u]);
 }

@@ -26,9 +26,15 @@ static void note(void *ctx, const char *text)
 		cli_say("%s", text);
 }
 
+static void warn(void *ctx, const char *text)
+{
+	(void)ctx;
+	cli_say("%s", text);
+}
+
 struct cf_open_ui cli_open_ui(const struct cli_opts *o)
 {
-	return (struct cf_open_ui){.ctx = (void *)(uintptr_t)o, .note = note, .passphrase = cli_passphrase};
+	return (struct cf_open_ui){.ctx = (void *)(uintptr_t)o, .note = note, .warn = warn, .passphrase = cli_passphrase};
 }
 
 void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan)

@@ -15,6 +15,7 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "place.h"
 
 static const struct cli_option status_options[] = {
 	{.name = "json", .kind = CLI_SET, .help = "machine-readable", CLI_FIELD(json), .value = 1},
@@ -140,8 +141,11 @@ static void print_readable(const char *prefix, struct json_object *j)
 static int print_one(const char *path, unsigned json, struct cf_err *err)
 {
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
+	CF_CLEANUP(cli_place_fini) struct cli_place place = {.lock = -1};
+	char abs[PATH_MAX];
 	struct cf_mount m;
-	int rc = cli_find_mount(path, &m, err);
+	const int is_target = cf_mounts_resolve(path, abs) == 0 && cli_place_find(abs, &place);
+	int rc = cli_find_mount(is_target ? place.volume : path, &m, err);
 	if (rc)
 		return rc;
 	rc = get_status(m.mountpoint, &j);
@@ -163,10 +167,11 @@ static int list_line(void *ctx, const struct cf_mount *m)
 {
 	(void)ctx;
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
-	char line[2 * PATH_MAX + 64];
+	char line[3 * PATH_MAX + 64], target[PATH_MAX] = "";
 	const int rc = get_status(m->mountpoint, &j);
-	snprintf(line, sizeof(line), "%s: %s%s%s%s", m->mountpoint, m->source, rc ? " (" : "", rc ? trouble(rc) : "",
-			 rc ? ")" : "");
+	const int is_inside = cli_place_target(m->mountpoint, target);
+	snprintf(line, sizeof(line), "%s: %s%s%s%s%s%s", m->mountpoint, m->source, is_inside ? ", mounted at " : "", target,
+			 rc ? " (" : "", rc ? trouble(rc) : "", rc ? ")" : "");
 	cli_printable(line);
 	puts(line);
 	return 0;
@@ -175,9 +180,12 @@ static int list_line(void *ctx, const struct cf_mount *m)
 static int list_json(void *ctx, const struct cf_mount *m)
 {
 	struct json_object *entry = json_object_new_object(), *j = NULL;
+	char target[PATH_MAX];
 	const int rc = get_status(m->mountpoint, &j);
 	json_object_object_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
 	json_object_object_add(entry, "image", json_object_new_string(m->source));
+	if (cli_place_target(m->mountpoint, target))
+		json_object_object_add(entry, "directory", json_object_new_string(target));
 	if (rc)
 		json_object_object_add(entry, "error", json_object_new_string(trouble(rc)));
 	else

@@ -127,6 +127,26 @@ static bool is_string(const char *text, size_t size)
 	return memchr(text, '\0', size) != NULL;
 }
 
+/* Tables are indexed by these, and a value between read-only and read-write would be either, as one looks at it. */
+static bool enums_are_sane(const struct cf_open_plan *p)
+{
+	const struct {
+		unsigned value, last;
+	} enums[] = {
+		{p->access, CF_READ_WRITE},        {p->lock, CF_LOCK_NONE},
+		{p->image_cache, CF_IMAGE_DIRECT}, {p->discards, CF_DISCARDS_ALLOWED},
+		{p->bad_sectors, CF_BAD_ZERO},     {p->cipher.iv_numbering, CF_IV_LARGE_SECTORS},
+	};
+	for (size_t i = 0; i < CF_ARRAY_LEN(enums); i++)
+		if (enums[i].value > enums[i].last)
+			return false;
+	for (unsigned i = 0; i < p->n_segments; i++)
+		if ((unsigned)p->segment[i].kind > CF_SEGMENT_ZERO)
+			return false;
+	return true;
+}
+
+/* Where the segments lie the volume checks itself. */
 static bool plan_is_sane(const struct cf_open_plan *p)
 {
 	const struct cf_cipher_spec *c = &p->cipher;
@@ -135,7 +155,8 @@ static bool plan_is_sane(const struct cf_open_plan *p)
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
 		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
 		   is_string(p->uuid, sizeof(p->uuid)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
-		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers;
+		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers &&
+		   enums_are_sane(p);
 }
 
 int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image)
@@ -145,7 +166,7 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct
 	int r = recv_plan(sock, plan, &got);
 	if (r < 0)
 		return r;
-	if (!plan_is_sane(plan))
+	if (!plan_is_sane(plan) || (plan->image_cache == CF_IMAGE_DIRECT && got.n_parts > 1))
 		return -EPROTO;
 	size_t key_bytes = plan->cipher.key_bytes;
 	if (key_bytes) {

@@ -152,6 +152,23 @@ int cf_mounts_find(const char *mountpoint, struct cf_mount *out)
 	return r < 0 ? r : s.found;
 }
 
+static int keep_top(void *ctx, enum cf_mount_top kind, const struct cf_mount *m)
+{
+	struct search *s = ctx;
+	if (strcmp(m->mountpoint, s->mountpoint) != 0)
+		return 0;
+	s->top = kind;
+	*s->out = *m;
+	return 0;
+}
+
+int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out)
+{
+	struct search s = {.mountpoint = mountpoint, .out = out};
+	int r = each(MOUNTINFO, keep_top, &s);
+	return r < 0 ? r : s.top != CF_TOP_NONE;
+}
+
 enum cf_mount_top cf_mounts_top(const char *mountpoint)
 {
 	struct search s = {.mountpoint = mountpoint};

@@ -35,21 +35,24 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	struct cf_ops_handle *h = calloc(1, sizeof(*h));
-	struct cf_ops_file *f = &o->file[i];
+	if (!h) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	h->file = &o->file[i];
+	h->access = access;
 	enum cf_ops_pages pages;
-	int r = h ? cf_ops_count_in(o, f, access, fi->flags & O_TRUNC, &pages) : -ENOMEM;
+	int r = cf_ops_count_in(o, h, fi->flags & O_TRUNC, &pages);
 	if (r < 0) {
 		free(h);
 		fuse_reply_err(req, -r);
 		return;
 	}
-	h->file = f;
-	h->access = access;
 	atomic_init(&h->page_writes, atomic_load(&o->page_writes));
 	fi->fh = (uintptr_t)h;
 	cf_ops_open_as(o, pages, fi);
 	if (fuse_reply_open(req, fi) != 0) { /* whoever wanted it has gone: there will be no release */
-		cf_ops_count_back(o, f, access);
+		cf_ops_count_back(o, h);
 		free(h);
 	}
 }
@@ -58,7 +61,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
 	(void)ino;
 	struct cf_ops_handle *h = cf_ops_handle_of(fi);
-	cf_ops_count_out(cf_ops_of(req), h->file, h->access);
+	cf_ops_count_out(cf_ops_of(req), h);
 	free(h);
 	fuse_reply_err(req, 0);
 }

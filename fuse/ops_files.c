@@ -5,8 +5,9 @@
  *     CF_MOUNT_FILE        inode 1 the volume
  *
  * Files over the same bytes are page caches over the same bytes (HAZARDS 12): only one of them may be open for writing,
- * and a file that another one wrote under loses its cached pages at its next open. Any thread; the counts have a mutex,
- * the list only grows, once, by cf_ops_publish. */
+ * and a file that another one wrote under loses its cached pages at its next open. That they are gone is known only
+ * when that handle is released: the kernel drops them after it has the answer, and another open may be faster. Any
+ * thread; the counts have a mutex, the list only grows, once, by cf_ops_publish. */
 #include "config.h"
 
 #include "cryptfuse/ops_slots.h"
@@ -98,11 +99,11 @@ static bool is_written(const struct cf_ops *o, const struct cf_ops_file *f)
 	return false;
 }
 
-static void make_stale(struct cf_ops *o, const struct cf_ops_file *f)
+static void note_changes(struct cf_ops *o, const struct cf_ops_file *f)
 {
 	for (unsigned i = 0; i < cf_ops_n_files(o); i++)
 		if (overlap(f, &o->file[i]))
-			o->file[i].stale = true;
+			o->file[i].changes++;
 }
 
 /* One that truncates wants its file alone, since the kernel drops the others' dirty mapped pages (HAZARDS 10). */
@@ -111,50 +112,55 @@ static bool is_free(const struct cf_ops *o, const struct cf_ops_file *f, enum cf
 	return !(truncates && f->n_open) && !(access == CF_READ_WRITE && is_written(o, f));
 }
 
-static void count(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, enum cf_ops_pages *pages)
+static void count(struct cf_ops *o, struct cf_ops_handle *h, enum cf_ops_pages *pages)
 {
-	*pages = f->stale ? CF_OPS_PAGES_STALE : CF_OPS_PAGES_GOOD;
+	struct cf_ops_file *f = h->file;
+	*pages = f->changes != f->dropped || is_written(o, f) ? CF_OPS_PAGES_STALE : CF_OPS_PAGES_GOOD;
+	h->changes = f->changes;
 	f->n_open++;
-	f->n_write += access == CF_READ_WRITE;
-	f->stale = is_written(o, f);
-	if (access == CF_READ_WRITE)
-		make_stale(o, f);
+	f->n_write += h->access == CF_READ_WRITE;
 }
 
 /* The release of a file that was just closed may still be under way: give it a moment. */
-int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, int truncates,
-					enum cf_ops_pages *pages)
+int cf_ops_count_in(struct cf_ops *o, struct cf_ops_handle *h, int truncates, enum cf_ops_pages *pages)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	pthread_mutex_lock(&o->mutex);
 	int r = 0;
-	while (!is_free(o, f, access, truncates) && r == 0)
+	while (!is_free(o, h->file, h->access, truncates) && r == 0)
 		r = pthread_cond_timedwait(&o->released, &o->mutex, &until);
-	r = is_free(o, f, access, truncates) ? 0 : -EBUSY;
+	r = is_free(o, h->file, h->access, truncates) ? 0 : -EBUSY;
 	if (r == 0)
-		count(o, f, access, pages);
+		count(o, h, pages);
 	pthread_mutex_unlock(&o->mutex);
 	return r;
 }
 
-static void uncount(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, bool stale)
+/* With the mutex. */
+static void uncount(struct cf_ops *o, const struct cf_ops_handle *h)
+{
+	h->file->n_open--;
+	if (h->access == CF_READ_WRITE) {
+		h->file->n_write--;
+		note_changes(o, h->file);
+	}
+	pthread_cond_broadcast(&o->released);
+}
+
+void cf_ops_count_out(struct cf_ops *o, const struct cf_ops_handle *h)
 {
 	pthread_mutex_lock(&o->mutex);
-	f->n_open--;
-	f->n_write -= access == CF_READ_WRITE;
-	f->stale |= stale;
-	pthread_cond_broadcast(&o->released);
+	if (h->changes == h->file->changes)
+		h->file->dropped = h->changes;
+	uncount(o, h);
 	pthread_mutex_unlock(&o->mutex);
 }
 
-void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access)
+void cf_ops_count_back(struct cf_ops *o, const struct cf_ops_handle *h)
 {
-	uncount(o, f, access, false);
-}
-
-void cf_ops_count_back(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access)
-{
-	uncount(o, f, access, true);
+	pthread_mutex_lock(&o->mutex);
+	uncount(o, h);
+	pthread_mutex_unlock(&o->mutex);
 }

@@ -16,18 +16,13 @@
 #include "cryptfuse/session.h"
 
 #define URING_SETTING "/sys/module/fuse/parameters/enable_uring"
-#define IO_BYTES (128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
-#define IO_BYTES_SERIAL (512u * 1024u) /* where the kernel sends the parts of a long request one after the other */
-#define IO_LANES 8u                    /* data units at least, where a serial mode is computed across them */
 #define MAX_BACKGROUND 64
 #define CONGESTION 48
 
 uint32_t cf_ops_io_bytes(const struct cf_ops *o)
 {
-	const struct cf_cipher_spec *c = &o->plan->cipher;
-	uint32_t bytes = o->opts->cache == CF_CACHE_DIRECT ? IO_BYTES_SERIAL : IO_BYTES;
-	uint32_t lanes = strstr(c->mode, "cbc") ? IO_LANES * c->du_bytes : 0; /* cbc, pcbc */
-	return lanes > bytes ? lanes : bytes;
+	/* With direct I/O the kernel sends the parts of a long request one after the other. */
+	return o->opts->cache == CF_CACHE_DIRECT ? CF_REQUEST_MAX : cf_cipher_request_bytes(&o->plan->cipher);
 }
 
 /* One flag at a time: libfuse 3.17 and later keep their own account of what was changed. */

@@ -26,8 +26,10 @@ void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct f
 	cf_volume_leave(o->volume, w);
 }
 
-/* Pages of a mapping are written through whatever handle the kernel finds: no handle's flag would be the right one. */
-void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi)
+/* The handle owes a sync when it is closed. Noted when the bytes are in the backing, before the answer: what is noted
+ * earlier a flush may take for its own, whose sync knows nothing of bytes still on their way. Pages of a mapping are
+ * written through whatever handle the kernel finds: no handle's flag would be the right one. */
+static void note_write(struct cf_ops *o, const struct fuse_file_info *fi)
 {
 	if (fi->writepage)
 		atomic_fetch_add(&o->page_writes, 1);
@@ -45,10 +47,10 @@ void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, o
 		fuse_reply_err(req, ENOSPC);
 		return;
 	}
-	cf_ops_note_write(o, fi);
 	struct cf_worker *w = cf_volume_enter(o->volume);
 	ssize_t n = cf_volume_write(o->volume, w, (const uint8_t *)buf, len, f->off + (uint64_t)off);
 	cf_volume_leave(o->volume, w);
+	note_write(o, fi);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else

@@ -3,7 +3,7 @@
  *
  * Invariant: however many of them are asked for at once, they hold two of libfuse's threads at most, one that syncs and
  * one that changes space (HAZARDS 17). The others are parked as requests, not as threads, and answered by those two.
- * Where there is no memory to park one, its thread waits. A handle lives until its flush is answered. */
+ * Where there is no memory to park one, its thread waits. A handle lives until what was asked of it is answered. */
 #include "config.h"
 
 #include "cryptfuse/ops_slots.h"
@@ -81,7 +81,7 @@ void cf_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 struct parked_space {
 	struct cf_lane_job job; /* first */
 	fuse_req_t req;
-	const struct cf_ops_file *file;
+	struct cf_ops_handle *handle;
 	int mode;
 	uint64_t off, len; /* in the file */
 };
@@ -120,7 +120,8 @@ void cf_ops_change_space(void *ops, struct cf_lane_job *jobs)
 	for (struct cf_lane_job *next; jobs; jobs = next) {
 		struct parked_space *p = (struct parked_space *)jobs;
 		next = jobs->next;
-		int r = change_space(o->volume, p->file, p->mode, p->off, p->len);
+		int r = change_space(o->volume, p->handle->file, p->mode, p->off, p->len);
+		atomic_store(&p->handle->wrote, true); /* only now: see note_write in ops_io.c */
 		fuse_reply_err(p->req, r == -ENOSYS ? EOPNOTSUPP : -r);
 		free(p);
 	}
@@ -140,7 +141,6 @@ void cf_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t 
 		return;
 	}
 	*p = (struct parked_space){
-		.req = req, .file = cf_ops_handle_of(fi)->file, .mode = mode, .off = (uint64_t)off, .len = (uint64_t)len};
-	cf_ops_note_write(o, fi);
+		.req = req, .handle = cf_ops_handle_of(fi), .mode = mode, .off = (uint64_t)off, .len = (uint64_t)len};
 	cf_lane_submit(&o->space_lane, &p->job);
 }

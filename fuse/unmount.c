@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* unmount.c - takes a cryptfuse mount away, with the caller's own right or through the setuid fusermount3.
  *
- * Invariant: only a cryptfuse mount that lies on top is taken. Holds no state; any thread, but it waits for a child. */
+ * Invariant: only the mount that lies on top is taken, and only if it is what the caller says. Holds no state; any
+ * thread, but it waits for a child. */
 #include "config.h"
 
 #include "cryptfuse/mounts.h"
@@ -87,13 +88,29 @@ static int unmount_by_helper(const char *mountpoint, enum cf_unmount how, struct
 	return helper_failed(mountpoint, text, err);
 }
 
+static int take_away(const char *mountpoint, enum cf_unmount how, struct cf_err *err)
+{
+	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (how == CF_UNMOUNT_DETACH ? MNT_DETACH : 0)) == 0)
+		return 0;
+	return errno == EPERM ? unmount_by_helper(mountpoint, how, err) : cf_fail(err, -errno, "%s", strerror(errno));
+}
+
+int cf_mounts_unmount_any(const struct cf_mount *m, struct cf_err *err)
+{
+	struct cf_mount top;
+	int r = cf_mounts_find_any(m->mountpoint, &top);
+	if (r <= 0)
+		return cf_fail(err, -EINVAL, "it is not mounted");
+	if (top.dev_major != m->dev_major || top.dev_minor != m->dev_minor)
+		return cf_fail(err, -EBUSY, "something else is mounted over it");
+	return take_away(m->mountpoint, CF_UNMOUNT_NORMAL, err);
+}
+
 int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err)
 {
 	enum cf_mount_top top = cf_mounts_top(mountpoint);
 	if (top != CF_TOP_CRYPTFUSE) /* what somebody mounted over it is not ours to take away */
 		return cf_fail(err, top == CF_TOP_OTHER ? -EBUSY : -EINVAL, "%s",
 					   top == CF_TOP_OTHER ? "something else is mounted over it" : "it is not mounted");
-	if (umount2(mountpoint, UMOUNT_NOFOLLOW | (how == CF_UNMOUNT_DETACH ? MNT_DETACH : 0)) == 0)
-		return 0;
-	return errno == EPERM ? unmount_by_helper(mountpoint, how, err) : cf_fail(err, -errno, "%s", strerror(errno));
+	return take_away(mountpoint, how, err);
 }

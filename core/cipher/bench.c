@@ -51,7 +51,7 @@ static int fill_random(uint8_t *p, size_t len)
 
 static int run_init(struct run *r, struct cf_err *err)
 {
-	const size_t key_bytes = r->opts->cipher.key_bytes, buf_bytes = 2 * CF_BENCH_REQUEST_BYTES;
+	const size_t key_bytes = r->opts->cipher.key_bytes, buf_bytes = 2 * CF_REQUEST_MAX;
 	r->race.start_ns = cf_race_elapsed_ns(&r->race);
 	r->key = cf_secret_alloc(key_bytes);
 	r->race.buf = aligned_alloc(4096, buf_bytes);
@@ -132,7 +132,7 @@ static bool takes_batch(const struct run *r, const struct cf_cipher_info *open, 
 {
 	const uint32_t step_sectors = r->spec.du_bytes / CF_SECTOR_BYTES;
 	const size_t keys = r->spec.keycount > step_sectors ? r->spec.keycount / step_sectors : 1;
-	size_t n_du = CF_BENCH_REQUEST_BYTES / r->spec.du_bytes;
+	size_t n_du = r->race.batch_bytes / r->spec.du_bytes;
 	n_du = n_du < open->tile_du ? n_du : open->tile_du;
 	n_du = n_du < keys ? 1 : n_du / keys;
 	return n_du >= open->batch_from[dir];
@@ -143,14 +143,15 @@ static void add_results(struct run *r, enum cf_dir dir, const struct cf_cipher_i
 	for (size_t i = 0; i < r->race.n_contenders; i++) {
 		const struct cf_contender *c = &r->race.contenders[i];
 		struct cf_tally t = c->tally;
-		const double bytes = (double)t.n_requests * CF_BENCH_REQUEST_BYTES;
+		const double bytes = (double)t.n_requests * r->race.batch_bytes;
 		qsort(t.request_ns, t.n_turns, sizeof(*t.request_ns), compare_ns);
 		r->out->results[r->out->n_results++] = (struct cf_bench_result){
 			.engine = c->engine,
 			.path = c->path,
 			.dir = dir,
 			.du_bytes = r->spec.du_bytes,
-			.mb_per_s = CF_BENCH_REQUEST_BYTES / 1e6 / ((double)t.request_ns[t.n_turns / 2] / NS_PER_S),
+			.batch_bytes = r->race.batch_bytes,
+			.mb_per_s = r->race.batch_bytes / 1e6 / ((double)t.request_ns[t.n_turns / 2] / NS_PER_S),
 			.cpu_s_per_gib = (double)t.cpu_ns / NS_PER_S / (bytes / (1u << 30)),
 			.chosen = !strcmp(c->engine, open->engine) && c->is_batch == takes_batch(r, open, dir),
 		};
@@ -192,6 +193,7 @@ static int run_size(struct run *r, uint32_t du_bytes, size_t n_more, struct cf_e
 	struct cf_cipher_info open;
 	r->spec = r->opts->cipher;
 	r->spec.du_bytes = r->race.du_bytes = du_bytes;
+	r->race.batch_bytes = cf_cipher_request_bytes(&r->spec);
 	int rc = ask_open(r, &open, err);
 	if (!rc)
 		rc = add_engines(r, err);

@@ -147,6 +147,16 @@ int cf_cipher_plan(const struct cf_cipher_spec *s, const char *engine, const str
 	return rc;
 }
 
+#define REQUEST_BYTES \
+	(128u * 1024u) /* longer ones fall out of the CPU's own cache on their way, and leave threads idle */
+#define LANES 8u   /* data units at least, where a serial mode is computed across them: cbc, pcbc */
+
+uint32_t cf_cipher_request_bytes(const struct cf_cipher_spec *spec)
+{
+	uint32_t lanes = strstr(spec->mode, "cbc") ? LANES * spec->du_bytes : 0;
+	return lanes > REQUEST_BYTES ? lanes : REQUEST_BYTES;
+}
+
 int cf_cipher_check(const struct cf_cipher_spec *spec, const char *engine, struct cf_err *err)
 {
 	struct cf_cipher_plan plan;

@@ -2,42 +2,31 @@
 /* choose.c - which engine, when nobody named one: each that has the cipher works on this volume's mode and data unit
  * for a moment, the cheapest is taken.
  *
- * Cost is wall time plus CPU time of the calling thread, kernel time included: an engine that is slower and burns more
- * is never chosen, one that is a little slower but leaves the CPU alone may be. A constant-time engine is preferred
- * within a factor of two (HAZARDS 26). Either answer is right; only speed differs. */
+ * Cost is the time it takes (trial.h) plus CPU time of the calling thread, kernel time included: an engine that is
+ * slower and burns more is never chosen, one that is a little slower but leaves the CPU alone may be. A constant-time
+ * engine is preferred within a factor of two (HAZARDS 26). Either answer is right; only speed differs. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cryptfuse/engine.h"
 #include "impl.h"
+#include "trial.h"
 
-#define TRIAL_BYTES ((size_t)128 << 10)
 #define PATH_NS 500000u   /* of a candidate, for its threshold between paths, a direction */
 #define TRIAL_NS 2000000u /* of a candidate, for its speed */
-#define ROUNDS 5u
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+/* One batch, again and again. */
+struct batch {
+	struct cf_cipher *c;
+	enum cf_dir dir;
+	uint8_t *src, *dst;
+};
 
-/* Best of a few rounds in one direction: *wall and *cost in ns, or UINT64_MAX when the engine fails. */
-static void time_dir(struct cf_cipher *c, enum cf_dir dir, size_t n_du, uint8_t *buf, uint64_t *wall, uint64_t *cost)
+static int crypt_batch(void *ctx)
 {
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + TRIAL_NS / 2;
-	*wall = *cost = UINT64_MAX;
-	for (unsigned i = 0; i < ROUNDS && (i == 0 || clock_ns(CLOCK_MONOTONIC) < deadline); i++) {
-		uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC);
-		if (cf_cipher_crypt(c, 0, dir, 0, n_du, buf, buf + n_du * c->spec.du_bytes) != 0)
-			return;
-		uint64_t took = clock_ns(CLOCK_MONOTONIC) - start;
-		uint64_t sum = took + clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-		*wall = took < *wall ? took : *wall;
-		*cost = sum < *cost ? sum : *cost;
-	}
+	const struct batch *b = ctx;
+	const uint32_t du = b->c->spec.du_bytes;
+	return cf_cipher_crypt(b->c, 0, b->dir, 0, cf_cipher_request_bytes(&b->c->spec) / du, b->src, b->dst);
 }
 
 /* Fill in what @plan's engine can do; a cost of UINT64_MAX means that it cannot serve after all. */
@@ -49,15 +38,17 @@ static void try_engine(const struct cf_cipher_spec *spec, const uint8_t *key, co
 		.engine = plan->engine->name, .constant_time = plan->engine->constant_time(&plan->bc), .cost_ns = UINT64_MAX};
 	if (cf_cipher_build(&c, spec, key, plan, 1, CF_PATH_AUTO, PATH_NS, NULL) != 0)
 		return;
-	size_t n_du = TRIAL_BYTES / spec->du_bytes;
-	uint64_t wall[2], cost[2];
-	for (enum cf_dir d = CF_ENCRYPT; d <= CF_DECRYPT; d++) {
-		time_dir(c, d, n_du, buf, &wall[d], &cost[d]);
-		if (wall[d] == UINT64_MAX)
+	const uint32_t bytes = cf_cipher_request_bytes(spec);
+	struct batch b = {.c = c, .src = buf, .dst = buf + bytes};
+	uint64_t cost_ns = 0;
+	for (b.dir = CF_ENCRYPT; b.dir <= CF_DECRYPT; b.dir++) {
+		struct cf_trial t;
+		if (cf_trial_run(crypt_batch, &b, cf_trial_where(plan->engine), TRIAL_NS / 2, &t) != 0)
 			return;
-		out->mb_per_s[d] = (uint32_t)(TRIAL_BYTES * 1000 / (wall[d] ? wall[d] : 1));
+		out->mb_per_s[b.dir] = (uint32_t)((uint64_t)bytes * 1000 / t.took_ns);
+		cost_ns += t.cost_ns;
 	}
-	out->cost_ns = cost[CF_ENCRYPT] + cost[CF_DECRYPT];
+	out->cost_ns = cost_ns;
 }
 
 /* Cheapest first; a constant-time engine goes before one that is not and less than twice as fast. */
@@ -97,10 +88,11 @@ void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, con
 			out->engines[out->n++] = cf_engines[i];
 	if (out->n == 0) /* named, or only one that would not have competed */
 		out->engines[out->n++] = plan->engine;
-	uint8_t *buf = out->n > 1 ? malloc(2 * TRIAL_BYTES) : NULL;
+	const size_t buf_bytes = 2 * (size_t)cf_cipher_request_bytes(spec);
+	uint8_t *buf = out->n > 1 ? malloc(buf_bytes) : NULL;
 	if (!buf)
 		return;
-	memset(buf, 0xa5, 2 * TRIAL_BYTES);
+	memset(buf, 0xa5, buf_bytes);
 	struct cf_cipher_plan p = *plan;
 	for (unsigned i = 0; i < out->n; i++) {
 		p.engine = out->engines[i];

@@ -5,35 +5,34 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "impl.h"
+#include "trial.h"
 
-#define LARGEST_BYTES ((size_t)512 << 10)
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#define LARGEST_BYTES ((size_t)CF_REQUEST_MAX)
 
 struct bench {
 	struct cf_cipher *c;
 	enum cf_dir dir;
 	uint8_t *src, *dst;
-	uint64_t deadline;
+	struct cf_stopwatch start;
+	uint64_t budget_ns;
 };
+
+static bool has_time(const struct bench *b)
+{
+	return cf_stopwatch_lap(&b->start).wall_ns < b->budget_ns;
+}
 
 /* Nanoseconds for @n_du data units on one path; 0 on failure. */
 static uint64_t time_path(const struct bench *b, size_t from, size_t n_du)
 {
 	b->c->batch_from[b->dir] = from;
-	uint64_t start = now_ns();
+	const struct cf_stopwatch start = cf_stopwatch_start();
 	if (cf_cipher_crypt(b->c, 0, b->dir, 0, n_du, b->src, b->dst) != 0)
 		return 0;
-	uint64_t ns = now_ns() - start;
-	return ns ? ns : 1;
+	const struct cf_stopwatch lap = cf_stopwatch_lap(&start);
+	return cf_trial_took(cf_trial_where(b->c->plan.engine), &lap);
 }
 
 /* Best of a few interleaved rounds, two where they agree by far. Returns whether the batch path won by more than noise;
@@ -41,7 +40,7 @@ static uint64_t time_path(const struct bench *b, size_t from, size_t n_du)
 static int batch_wins(const struct bench *b, size_t n_du)
 {
 	uint64_t batch = UINT64_MAX, native = UINT64_MAX;
-	for (unsigned round = 0; round < 5 && (round < 2 || now_ns() < b->deadline); round++) {
+	for (unsigned round = 0; round < 5 && (round < 2 || has_time(b)); round++) {
 		uint64_t t1 = time_path(b, 1, n_du), t2 = time_path(b, SIZE_MAX, n_du);
 		if (!t1 || !t2)
 			return -EIO;
@@ -61,8 +60,9 @@ static int find_threshold(struct bench *b, uint64_t budget_ns, size_t *out)
 	if (n > b->c->tile_du)
 		n = b->c->tile_du;
 	*out = SIZE_MAX;
-	b->deadline = now_ns() + budget_ns;
-	for (; n && (*out == SIZE_MAX || now_ns() < b->deadline); n /= 2) {
+	b->start = cf_stopwatch_start();
+	b->budget_ns = budget_ns;
+	for (; n && (*out == SIZE_MAX || has_time(b)); n /= 2) {
 		int wins = batch_wins(b, n);
 		if (wins < 0)
 			return wins;

@@ -42,8 +42,7 @@ static int step(const struct cf_race *r, const struct cf_contender *c, enum cf_d
 
 static int one_request(const struct cf_race *r, struct cf_contender *c, enum cf_dir dir)
 {
-	return cf_cipher_crypt(c->cipher, 0, dir, 0, CF_BENCH_REQUEST_BYTES / r->du_bytes, r->buf,
-						   r->buf + CF_BENCH_REQUEST_BYTES);
+	return cf_cipher_crypt(c->cipher, 0, dir, 0, r->batch_bytes / r->du_bytes, r->buf, r->buf + CF_REQUEST_MAX);
 }
 
 /* At least one request, and on until @ns are over. */

@@ -25,8 +25,8 @@ struct cf_contender {
 struct cf_race {
 	const struct cf_bench_ui *ui;
 	uint64_t start_ns, budget_ns; /* of the whole bench: for the progress */
-	uint8_t *buf;                 /* source and destination, CF_BENCH_REQUEST_BYTES each */
-	uint32_t du_bytes;
+	uint8_t *buf;                 /* source and destination, CF_REQUEST_MAX each */
+	uint32_t du_bytes, batch_bytes;
 	struct cf_contender contenders[CF_BENCH_CONTENDERS_MAX];
 	size_t n_contenders;
 };

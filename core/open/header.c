@@ -2,8 +2,9 @@
 /* header.c - headers through libcryptsetup, which sees sealed copies only.
  *
  * The library names what it reads in two steps: a copy of the header loads, and then says where the keyslots lie; the
- * copy with those is what stays. What the library prints is caught: its last line is part of our message. One thread,
- * in the parent of the daemon. */
+ * copy with those is what stays. What of it cannot be read is zeros in the copy: there are second headers, checksums
+ * and other keyslots, and nothing is written back. What the library prints is caught: its last line is part of our
+ * message. One thread, in the parent of the daemon. */
 #include "config.h"
 
 #include "header.h"
@@ -16,6 +17,7 @@
 
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+#include "cryptfuse/text.h"
 #include "plan.h"
 
 static const struct cf_header_format *const formats[] = {&cf_header_luks, &cf_header_bitlk, &cf_header_fvault2};
@@ -123,7 +125,8 @@ static int load_copy(struct cf_header *h, const struct cf_header_store *s, const
 	crypt_free(h->cd);
 	h->cd = NULL;
 	cf_close_fd(&h->copy);
-	int rc = cf_window_range_fd(s->backing, &s->range, areas->at, areas->n, &h->copy, err);
+	h->lost = 0;
+	int rc = cf_window_range_fd(s->backing, &s->range, areas->at, areas->n, &h->lost, &h->copy, err);
 	return rc ? rc : cf_header_load_fd(h, h->copy, h->format->type, &h->cd);
 }
 
@@ -143,10 +146,19 @@ static int load_format(struct cf_header *h, const struct cf_header_format *f, co
 	return load_copy(h, s, &areas, why);
 }
 
+void cf_header_lost(const struct cf_header *h, char text[static CF_LOST_TEXT])
+{
+	text[0] = '\0';
+	if (h->lost)
+		snprintf(text, CF_LOST_TEXT, "; %llu bytes of the header cannot be read", (unsigned long long)h->lost);
+}
+
 static int damaged(const struct cf_header *h, struct cf_err *err)
 {
-	return cf_fail(err, -EINVAL, "the %s header is damaged, or of a kind that is not known%s%s", h->format->name,
-				   *h->said ? "; libcryptsetup says: " : "", h->said);
+	char lost[CF_LOST_TEXT];
+	cf_header_lost(h, lost);
+	return cf_fail(err, -EINVAL, "the %s header is damaged, or of a kind that is not known%s%s%s", h->format->name,
+				   lost, *h->said ? "; libcryptsetup says: " : "", h->said);
 }
 
 /* What cannot be loaded is no header, unless the first bytes leave no doubt. */
@@ -216,24 +228,17 @@ static void put_text(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
-static void make_printable(char *text)
-{
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-}
-
 /* Labels and names come from whoever made the header. */
 static void make_info_printable(struct cf_header_info *info)
 {
-	make_printable(info->uuid);
-	make_printable(info->label);
-	make_printable(info->cipher);
-	make_printable(info->problem);
+	cf_text_make_printable(info->uuid);
+	cf_text_make_printable(info->label);
+	cf_text_make_printable(info->cipher);
+	cf_text_make_printable(info->problem);
 	for (unsigned i = 0; i < info->n_keyslots; i++) {
-		make_printable(info->keyslot[i].kind);
-		make_printable(info->keyslot[i].kdf);
-		make_printable(info->keyslot[i].cipher);
+		cf_text_make_printable(info->keyslot[i].kind);
+		cf_text_make_printable(info->keyslot[i].kdf);
+		cf_text_make_printable(info->keyslot[i].cipher);
 	}
 }
 

@@ -76,6 +76,7 @@ struct cf_header {
 	enum cf_header_kind kind;
 	struct crypt_device *cd;
 	int copy;            /* the sealed copy that @cd reads */
+	uint64_t lost;       /* bytes that could not be read, and are zeros in the copy */
 	uint64_t off, bytes; /* the volume's range of its image */
 	enum { CF_HEADER_IN_FRONT, CF_HEADER_DETACHED } place;
 	char said[CF_ERR_TEXT]; /* the library's last complaint */
@@ -96,6 +97,11 @@ int cf_header_load_fd(struct cf_header *h, int fd, const char *type, struct cryp
  * -ENOTSUP, -ENODEV they have not either; -EPERM the passphrase is another. */
 int cf_luks1_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t *key,
 					size_t *key_bytes) CF_MUST_CHECK;
+
+#define CF_LOST_TEXT 64u
+
+/** cf_header_lost - "; 4096 bytes of the header cannot be read", or "". */
+void cf_header_lost(const struct cf_header *h, char text[static CF_LOST_TEXT]);
 
 /** cf_header_dump - what crypt_dump prints, as text; "" if it failed. @size bytes at @text. */
 void cf_header_dump(struct cf_header *h, char *text, size_t size);

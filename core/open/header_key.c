@@ -41,9 +41,10 @@ static bool lacks_cipher(int rc)
 
 static int refuse(struct cf_header *h, int slot, int rc, struct cf_err *err)
 {
-	char ciphers[CF_ERR_TEXT / 2] = "";
+	char ciphers[CF_ERR_TEXT / 2] = "", lost[CF_LOST_TEXT];
+	cf_header_lost(h, lost);
 	if (rc == -EPERM)
-		return cf_fail(err, rc, "no key available with this passphrase");
+		return cf_fail(err, rc, "no key available with this passphrase%s", lost);
 	if (rc == -ENOENT)
 		return cf_fail(err, -EPERM, "no keyslot is in use: nothing can unlock this volume");
 	if (rc == -ENOMEM)

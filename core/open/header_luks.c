@@ -245,6 +245,7 @@ static int layout_pieces(struct json_object *root, uint64_t range_bytes, struct 
 		out->cipher = spec;
 		out->n_segments = i + 1;
 	}
+	out->data_off = out->segment[0].data_off;
 	return 0;
 }
 

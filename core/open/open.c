@@ -98,8 +98,11 @@ static void note_defaults(const struct cf_open_opts *opts, const struct cf_open_
 		snprintf(bits, sizeof(bits), " --key-size %u", CF_PLAIN_KEY_BITS);
 	if (!opts->hash && hashed)
 		snprintf(hash, sizeof(hash), " --hash %s", ours->hash);
-	cf_open_note(ui, "defaults of cryptsetup %s were used:%s%s%s; --compat %s has --cipher %s --key-size %u --hash %s",
-				 ours->release, cipher, bits, hash, other->release, other->cipher, CF_PLAIN_KEY_BITS, other->hash);
+	char text[CF_ERR_TEXT];
+	snprintf(text, sizeof(text),
+			 "defaults of cryptsetup %s were used:%s%s%s; --compat %s has --cipher %s --key-size %u --hash %s",
+			 ours->release, cipher, bits, hash, other->release, other->cipher, CF_PLAIN_KEY_BITS, other->hash);
+	ui->warn(ui->ctx, text);
 }
 
 static void note_idle_options(const struct cf_open_opts *opts, const struct cf_open_ui *ui)

@@ -6,12 +6,12 @@
 #include "cryptfuse/probe.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "blkid.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/text.h"
 
 void cf_blkid_free(blkid_probe *probe)
 {
@@ -30,30 +30,11 @@ int cf_blkid_new(blkid_probe *out, int fd, uint64_t off, uint64_t bytes, struct 
 	return 0;
 }
 
-/* How many bytes of well-formed UTF-8 that print stand at @s; 0 when none do. */
-static size_t printable(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f;
-	size_t len = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
-				 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-				 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-											   : 0;
-	for (size_t i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	bool control = s[0] == 0xc2 && s[1] < 0xa0; /* U+0080 to U+009F */
-	bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-	bool reordering = s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
-									   (s[1] == 0x81 && s[2] >= 0xa6)); /* line breaks and direction marks */
-	return control || overlong || reordering ? 0 : len;
-}
-
 void cf_blkid_append(char *text, size_t size, const char *s)
 {
 	size_t at = strlen(text);
 	while (s && *s) {
-		size_t len = printable((const unsigned char *)s);
+		size_t len = cf_text_char(s);
 		size_t take = len ? len : 1;
 		if (at + take >= size)
 			break;

@@ -169,6 +169,10 @@ static const struct cf_backing_ops split_ops = {
 
 int cf_backing_join(struct cf_backing **out, struct cf_backing *const *parts, unsigned n, struct cf_err *err)
 {
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < n; i++)
+		if (__builtin_add_overflow(bytes, parts[i]->bytes, &bytes) || bytes > INT64_MAX)
+			return cf_fail(err, -EFBIG, "the parts of the image are together longer than any file can be");
 	struct split_backing *s = calloc(1, sizeof(*s) + n * sizeof(s->part[0]));
 	if (!s)
 		return cf_fail(err, -ENOMEM, "out of memory");

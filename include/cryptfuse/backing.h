@@ -74,8 +74,8 @@ int cf_backing_set_direct(int fd, const char *path, struct cf_err *err) CF_MUST_
 int cf_backing_from_direct_fd(struct cf_backing **out, int fd, enum cf_access access, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_backing_join - several files, one after the other, as one store
- * @parts: @n at least 1, each with a granule of 1 and of the same access; taken on success. 0 and *out, owned; -ENOMEM.
- */
+ * @parts: @n at least 1, each with a granule of 1 and of the same access; taken on success. 0 and *out, owned; -ENOMEM;
+ * -EFBIG longer than any file can be. */
 int cf_backing_join(struct cf_backing **out, struct cf_backing *const *parts, unsigned n,
 					struct cf_err *err) CF_MUST_CHECK;
 

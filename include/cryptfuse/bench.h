@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* bench.h - how fast is each engine, on each of its paths, with a cipher: what `cryptfuse bench` shows.
  *
- * One thread, batches of CF_BENCH_REQUEST_BYTES of random data from memory to memory, under a random key. The ones that
- * are compared take turns, so that a machine that is busy for a while slows all of them. */
+ * One thread, batches of cf_cipher_request_bytes() of random data from memory to memory, under a random key. The ones
+ * that are compared take turns, so that a machine that is busy for a while slows all of them. */
 #ifndef CRYPTFUSE_BENCH_H
 #define CRYPTFUSE_BENCH_H
 
@@ -12,9 +12,8 @@
 
 struct cf_err;
 
-#define CF_BENCH_REQUEST_BYTES (512u * 1024u) /* what one read or write through FUSE brings at most */
-#define CF_BENCH_DU_SIZES_MAX 8u              /* there are no more powers of two from 512 to 65536 */
-#define CF_BENCH_CONTENDERS_MAX 32u           /* engines x paths */
+#define CF_BENCH_DU_SIZES_MAX 8u    /* there are no more powers of two from 512 to 65536 */
+#define CF_BENCH_CONTENDERS_MAX 32u /* engines x paths */
 #define CF_BENCH_RESULTS_MAX (2u * CF_BENCH_DU_SIZES_MAX * CF_BENCH_CONTENDERS_MAX)
 
 struct cf_bench_opts {
@@ -30,6 +29,7 @@ struct cf_bench_result {
 	const char *path; /* "batch"; the engine's own mode: "native", or "per-du" */
 	enum cf_dir dir;
 	uint32_t du_bytes;
+	uint32_t batch_bytes; /* what was done at a time: one request through FUSE */
 	double mb_per_s;      /* median of the rounds; 10^6 bytes a second */
 	double cpu_s_per_gib; /* of the whole process, user and system, all rounds together; 2^30 bytes */
 	bool chosen;          /* open would take it for such a batch: exactly one of each direction and DU size */

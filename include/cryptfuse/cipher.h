@@ -86,6 +86,12 @@ int cf_cipher_check(const struct cf_cipher_spec *spec, const char *engine, struc
  * kernel is asked, as cf_cipher_check asks it. */
 uint32_t cf_cipher_default_key_bytes(const struct cf_cipher_spec *spec);
 
+#define CF_REQUEST_MAX (512u * 1024u)
+
+/** cf_cipher_request_bytes - the length of one request to a volume of @spec: what FUSE is asked to cut long ones into,
+ * and what engines are timed with. A multiple of the data unit, at most CF_REQUEST_MAX. */
+uint32_t cf_cipher_request_bytes(const struct cf_cipher_spec *spec);
+
 /** cf_cipher_new - set up all keys and contexts, self-test, measure paths; the data path allocates nothing afterwards
  * @key: borrowed, spec->key_bytes (NULL when 0); a copy goes to the secret arena.
  * Returns 0 and *out; errors as cf_cipher_check; -EIO the engine failed its self-test; -ENOMEM. */

@@ -28,6 +28,10 @@ enum cf_mount_top { CF_TOP_NONE, CF_TOP_OTHER, CF_TOP_CRYPTFUSE };
 /** cf_mounts_top - which of them; CF_TOP_NONE too if mountinfo cannot be read. */
 enum cf_mount_top cf_mounts_top(const char *mountpoint);
 
+/** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has mount
+ * point and device only. 1 found, 0 none, -errno. */
+int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
+
 /** cf_mounts_each - every cryptfuse mount, in order. @fn returns non-zero to stop, which is returned. */
 int cf_mounts_each(int (*fn)(void *ctx, const struct cf_mount *m), void *ctx);
 
@@ -46,5 +50,9 @@ enum cf_unmount { CF_UNMOUNT_NORMAL, CF_UNMOUNT_DETACH };
  * Returns 0; -EBUSY in use, or something else is mounted over it; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3.
  * Needs a process without no_new_privs. */
 int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_mounts_unmount_any - the same, never by force, of a mount of any kind that cf_mounts_find_any has found; -EBUSY
+ * too if it does not lie on top any more. */
+int cf_mounts_unmount_any(const struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

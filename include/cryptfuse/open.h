@@ -75,6 +75,8 @@ struct cf_open_ui {
 	void *ctx;
 	/** One line of information or warning for stderr. */
 	void (*note)(void *ctx, const char *text);
+	/** The same, for what is said even to who wants no notes: a wrong guess here would look like wrong data. */
+	void (*warn)(void *ctx, const char *text);
 	/** Get a passphrase: from the terminal, or a line of standard input when it is not one.
 	 * @attempt: 1, then one more each time a passphrase was wrong; 0: a wrong one cannot be told. Returns 0;
 	 * CF_MAY_ASK_AGAIN; -errno. */

@@ -20,7 +20,8 @@ struct cf_ops_file {
 	uint64_t off, bytes;
 	/* below: under the mutex */
 	unsigned n_open, n_write; /* handles, and those of them that may write */
-	bool stale;               /* another file over the same bytes was written since the kernel cached this one */
+	unsigned changes;         /* how often another file over the same bytes was closed by a writer; may wrap */
+	unsigned dropped;         /* which of them the kernel has surely dropped its pages after */
 };
 
 struct cf_ops {

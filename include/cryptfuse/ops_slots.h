@@ -13,6 +13,7 @@
 struct cf_ops_handle {
 	struct cf_ops_file *file;
 	enum cf_access access;
+	unsigned changes;        /* of the file, when it was opened */
 	atomic_bool wrote;       /* since the last good sync */
 	atomic_uint page_writes; /* of struct cf_ops, at the last good sync */
 };
@@ -53,16 +54,15 @@ static inline uint64_t cf_ops_clip(const struct cf_ops_file *f, uint64_t off, ui
 /** What the kernel has cached of a file. */
 enum cf_ops_pages { CF_OPS_PAGES_GOOD, CF_OPS_PAGES_STALE /* to be dropped at this open */ };
 
-/** cf_ops_count_in - a handle is opened: 0; -EBUSY it would write where another file is open for writing, or truncate
- * where it is not alone. Waits a second at most. */
-int cf_ops_count_in(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access, int truncates,
-					enum cf_ops_pages *pages) CF_MUST_CHECK;
+/** cf_ops_count_in - @h, whose file and access are set, is opened: 0; -EBUSY it would write where another file is open
+ * for writing, or truncate where it is not alone. Waits a second at most. */
+int cf_ops_count_in(struct cf_ops *o, struct cf_ops_handle *h, int truncates, enum cf_ops_pages *pages) CF_MUST_CHECK;
 
 /** cf_ops_count_out - it is closed. */
-void cf_ops_count_out(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
+void cf_ops_count_out(struct cf_ops *o, const struct cf_ops_handle *h);
 
 /** cf_ops_count_back - it was not opened after all: whatever pages were to be dropped are still there. */
-void cf_ops_count_back(struct cf_ops *o, struct cf_ops_file *f, enum cf_access access);
+void cf_ops_count_back(struct cf_ops *o, const struct cf_ops_handle *h);
 
 /* ops_init.c: what is asked of the kernel */
 
@@ -78,9 +78,6 @@ void cf_ops_open_as(const struct cf_ops *o, enum cf_ops_pages pages, struct fuse
 /** cf_ops_own_killpriv - tell the kernel that it need not ask for security.capability before each write. After the
  * mount, before the loop. 0 or -ENOMEM. */
 int cf_ops_own_killpriv(struct cf_ops *o, struct fuse_session *se);
-
-/** cf_ops_note_write - the handle owes a sync when it is closed. */
-void cf_ops_note_write(struct cf_ops *o, const struct fuse_file_info *fi);
 
 /** cf_ops_change_space - what space_lane runs. */
 void cf_ops_change_space(void *ops, struct cf_lane_job *jobs);

@@ -50,9 +50,10 @@ int cf_window_fd(struct cf_backing *b, const struct cf_extent *keep, unsigned n_
 				 struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_window_range_fd - the same of a range of it alone: the copy is as long as @range, and @keep counts from its
- * start, clipped at its end. */
+ * start, clipped at its end
+ * @lost: NULL: what cannot be read is an error; else it reads as zeros, and these bytes are added to @lost. */
 int cf_window_range_fd(struct cf_backing *b, const struct cf_extent *range, const struct cf_extent *keep,
-					   unsigned n_keep, int *out_fd, struct cf_err *err) CF_MUST_CHECK;
+					   unsigned n_keep, uint64_t *lost, int *out_fd, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_window_ends - the two ranges of @e that signatures lie in: the first and the last 2 MiB. */
 void cf_window_ends(const struct cf_extent *e, struct cf_extent out[static 2]);

@@ -69,6 +69,13 @@ sys.stdout.write("".join(w + "\0" for w in json.load(open(sys.argv[1]))["command
 	assert_same "the command of the second" "$S/status.command" "$S/status2.command"
 	close_vol "$m"
 
+	[ -d "$S/run" ] || mkdir -m 0700 "$S/run"
+	XDG_RUNTIME_DIR=$S/run timeout 60 "$CRYPTFUSE" mount -q --readonly "$@" "$image" "$m" </dev/null || fail "mount: exit $?"
+	find "$m" >"$S/found" || fail "find"
+	grep -q lost+found "$S/found" || fail "no files"
+	! touch "$m/new" 2>/dev/null || fail "a read-only file system was written"
+	XDG_RUNTIME_DIR=$S/run timeout 60 "$CRYPTFUSE" umount "$m" || fail "umount: exit $?"
+
 	"$CRYPTFUSE" decrypt -q --digest sha256,md5 "$@" "$image" "$S/out" >"$S/sums" </dev/null
 	assert_same "decrypt" "$S/read" "$S/out"
 	(cd / && sha256sum -c --quiet <(head -n 1 "$S/sums"))

@@ -135,9 +135,13 @@ cd "$S"
 "$CRYPTFUSE" close "$S/way" || fail "close by a symbolic link: exit $?"
 assert_gone "$M"
 
-# ---- -q says nothing when all is well; otherwise the notes are there ----
-open_vol "$M" -q --type plain --compat 2.6 -d "$S/key" "$IMG"
+# ---- -q says nothing when all is given, and only which defaults were used when not; otherwise the notes are there ----
+open_vol "$M" -q "${XTS[@]}" "$IMG"
 [ ! -s "$S/open.err" ] || fail "-q: $(cat "$S/open.err")"
+close_vol "$M"
+open_vol "$M" -q --type plain --compat 2.6 -d "$S/key" "$IMG"
+assert_match "-q with defaults" 'defaults of cryptsetup 2.6 were used' "$(cat "$S/open.err")"
+assert_eq "lines with -q" 1 "$(wc -l <"$S/open.err")"
 close_vol "$M"
 open_vol "$M" --type plain -d "$S/key" "$IMG"
 assert_match "notes" 'defaults' "$(cat "$S/open.err")"

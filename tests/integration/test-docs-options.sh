@@ -9,6 +9,8 @@ PAGES=("$TOP"/man/*.1)
 mapfile -t COMMANDS < <("$CRYPTFUSE" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 [ ${#COMMANDS[@]} -ge 9 ] || fail "--help lists hardly a command: ${COMMANDS[*]}"
 for shell in bash zsh fish; do "$CRYPTFUSE" completion $shell >"$S/$shell" || fail "completion $shell: exit $?"; done
+# shellcheck source=/dev/null
+# shellcheck source=/dev/null
 . "$S/bash"
 
 # in_completions COMMAND NAME LETTER

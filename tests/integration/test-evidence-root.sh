@@ -5,7 +5,7 @@
 # also where only the program's own care is in the way.
 . "$(dirname "$0")/lib.sh"
 need_root "$@"
-need python3 mkfs.ext4 e2fsck
+need python3 mkfs.ext4 e2fsck fuse2fs
 . "$(dirname "$0")/evidence.sh"
 export RIGHTS=root
 evidence_holds

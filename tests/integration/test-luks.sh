@@ -169,6 +169,7 @@ refused 1 "type 'linear', not encrypted" <<<"$PASS"
 edit 's = j["segments"]["0"]; j["segments"] = {
 	"0": dict(s, offset="18874368", size="1048576", iv_tweak="0"),
 	"1": dict(s, offset="16777216", size="2097152", iv_tweak="2048")}; j["digests"]["0"]["segments"] = ["0", "1"]'
+assert_eq "where the first segment is" 18874368 "$("$CRYPTFUSE" info --json "$IMG" | sed -n 's/^ *"data_offset": \([0-9]*\),$/\1/p')"
 KEY=$(volume_key "$IMG")
 cryptref -e -c xts -k "$KEY" -s 512 "$S/plain" 0 0 $BYTES | dd of="$IMG" bs=1M seek=18 conv=notrunc status=none
 cryptref -e -c xts -k "$KEY" -s 512 "$S/plain" 0 $BYTES $BYTES | dd of="$IMG" bs=1M seek=16 conv=notrunc status=none

@@ -41,5 +41,7 @@ done
 exec 7>&-
 # One thread at a time synced, for many at once.
 syncs=$(status_field "$M/volume" syncs)
-if [ "$syncs" -lt 2 ] || [ "$syncs" -ge $WRITERS ]; then fail "$syncs syncs for $WRITERS writers"; fi
+if [ "$syncs" -lt 2 ] || [ "$syncs" -ge $WRITERS ]; then
+	fail "$syncs syncs for $WRITERS writers"
+fi
 close_vol "$M"

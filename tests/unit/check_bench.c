@@ -237,7 +237,30 @@ START_TEST(run__keeps_its_budget)
 }
 END_TEST
 
-/* ---- key lengths ---- */
+/* ---- lengths ---- */
+
+static const struct {
+	const char *cipher;
+	uint32_t du_bytes, request_bytes;
+} requests[] = {
+	{"aes-xts-plain64", 512, 131072},        {"aes-xts-plain64", 65536, 131072},
+	{"aes-cbc-essiv:sha256", 16384, 131072}, {"aes-cbc-essiv:sha256", 32768, 262144}, /* eight lanes */
+	{"aes-pcbc-plain64", 65536, 524288},     {"aes-ctr-plain64", 65536, 131072},
+};
+
+START_TEST(batch__is_one_request)
+{
+	struct cf_bench_opts o = opts_of(requests[_i].cipher, "openssl");
+	struct said s = {0};
+	o.du_sizes[0] = o.cipher.du_bytes = requests[_i].du_bytes;
+	o.budget_ns = 10000000u;
+	ck_assert_uint_eq(cf_cipher_request_bytes(&o.cipher), requests[_i].request_bytes);
+	ck_assert_int_eq(run(&o, &s), 0);
+	ck_assert_uint_gt(out.n_results, 0);
+	for (size_t i = 0; i < out.n_results; i++)
+		ck_assert_uint_eq(out.results[i].batch_bytes, requests[_i].request_bytes);
+}
+END_TEST
 
 static const struct {
 	const char *cipher;
@@ -288,6 +311,7 @@ int main(void)
 	tcase_add_test(t, run__with_several_keys_marks_one);
 	tcase_add_loop_test(t, run__stops_when_told_and_gives_nothing, 0, (int)CF_ARRAY_LEN(stops));
 	tcase_add_test(t, run__keeps_its_budget);
+	tcase_add_loop_test(t, batch__is_one_request, 0, (int)CF_ARRAY_LEN(requests));
 	tcase_add_loop_test(t, default_key__fits_the_cipher, 0, (int)CF_ARRAY_LEN(keys));
 	return test_run(s);
 }

@@ -395,8 +395,23 @@ static const struct {
 	uint64_t bytes;
 	const char *text;
 } sizes[] = {
-	{0, "0 bytes"},    {512, "512 bytes"},   {1023, "1023 bytes"},         {1024, "1 KiB"},
-	{1536, "1.5 KiB"}, {16777216, "16 MiB"}, {UINT64_C(1) << 41, "2 TiB"}, {UINT64_MAX, "15.9 EiB"},
+	{0, "0 bytes"},
+	{512, "512 bytes"},
+	{1023, "1023 bytes"},
+	{1024, "1 KiB"},
+	{1536, "1.5 KiB"},
+	{16777216, "16 MiB"},
+	{UINT64_C(1) << 41, "2 TiB"},
+	{UINT64_MAX, "16 EiB"},
+	{1075, "1 KiB"},
+	{1076, "1.1 KiB"}, /* 1.0498, 1.0508 */
+	{53739, "52.5 KiB"},
+	{1024092405, "976.7 MiB"}, /* 52.4795, 976.65 and a little */
+	{1048524, "1023.9 KiB"},
+	{1048525, "1 MiB"}, /* on both sides of 1023.95 */
+	{(UINT64_C(1) << 20) + 1, "1 MiB"},
+	{(UINT64_C(1) << 60) - 1, "1 EiB"},
+	{UINT64_C(17293822569102704640), "15 EiB"},
 };
 
 START_TEST(format_bytes__is_short)

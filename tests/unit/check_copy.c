@@ -50,7 +50,8 @@ static ssize_t mem_read(void *ctx, const struct cf_copy *c, uint8_t *buf, size_t
 	const uint64_t left = off < b.bytes ? b.bytes - off : 0;
 	const size_t n = left < len ? (size_t)left : len;
 	memcpy(buf, b.from + off, n);
-	b.next_read = off + n;
+	if (b.read_order == CF_COPY_IN_ORDER)
+		b.next_read = off + n;
 	atomic_fetch_sub(&b.reading, 1);
 	return off == b.fail_read ? -ENXIO : (ssize_t)n;
 }
@@ -67,7 +68,8 @@ static int mem_write(void *ctx, const struct cf_copy *c, const uint8_t *buf, siz
 	if (off != b.fail_write) {
 		memcpy(b.to + off, buf, len);
 		atomic_fetch_add(&b.written[off / CHUNK], 1);
-		b.next_write = off + len;
+		if (b.write_order == CF_COPY_IN_ORDER)
+			b.next_write = off + len;
 	}
 	atomic_fetch_sub(&b.writing, 1);
 	return off == b.fail_write ? -ENOSPC : 0;

@@ -148,15 +148,26 @@ END_TEST
 
 enum { ALL, P1, P2, P5 };
 
-static int open_file(unsigned i, enum cf_access access, enum cf_ops_pages *pages)
+/* Handles of one file and access that are open at once have the same in them. */
+static struct cf_ops_handle handles[P5 + 1][2];
+
+static int open_truncating(unsigned i, enum cf_access access, int truncates, enum cf_ops_pages *pages)
 {
 	enum cf_ops_pages any;
-	return cf_ops_count_in(&ops, &ops.file[i], access, 0, pages ? pages : &any);
+	struct cf_ops_handle *h = &handles[i][access];
+	h->file = &ops.file[i];
+	h->access = access;
+	return cf_ops_count_in(&ops, h, truncates, pages ? pages : &any);
+}
+
+static int open_file(unsigned i, enum cf_access access, enum cf_ops_pages *pages)
+{
+	return open_truncating(i, access, 0, pages);
 }
 
 static void close_file(unsigned i, enum cf_access access)
 {
-	cf_ops_count_out(&ops, &ops.file[i], access);
+	cf_ops_count_out(&ops, &handles[i][access]);
 }
 
 static const struct {
@@ -208,13 +219,12 @@ END_TEST
 
 START_TEST(open__truncation_wants_its_own_file_alone)
 {
-	enum cf_ops_pages pages;
 	publish();
 	ck_assert_int_eq(open_file(P1, CF_READ_ONLY, NULL), 0);
-	ck_assert_int_eq(cf_ops_count_in(&ops, &ops.file[P1], CF_READ_WRITE, 1, &pages), -EBUSY);
-	ck_assert_int_eq(cf_ops_count_in(&ops, &ops.file[P2], CF_READ_WRITE, 1, &pages), 0);
+	ck_assert_int_eq(open_truncating(P1, CF_READ_WRITE, 1, NULL), -EBUSY);
+	ck_assert_int_eq(open_truncating(P2, CF_READ_WRITE, 1, NULL), 0);
 	close_file(P1, CF_READ_ONLY);
-	ck_assert_int_eq(cf_ops_count_in(&ops, &ops.file[P1], CF_READ_WRITE, 1, &pages), 0);
+	ck_assert_int_eq(open_truncating(P1, CF_READ_WRITE, 1, NULL), 0);
 }
 END_TEST
 
@@ -261,13 +271,51 @@ START_TEST(pages__are_dropped_until_the_writer_has_gone)
 }
 END_TEST
 
+/* The kernel drops them after it has our answer: whoever opens the file meanwhile must not be told that it did. */
+START_TEST(pages__are_dropped_by_all_who_open_until_one_is_done)
+{
+	enum cf_ops_pages pages;
+	publish();
+	write_through(P1);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(open_file(ALL, CF_READ_ONLY, &pages), 0);
+		ck_assert_int_eq(pages, CF_OPS_PAGES_STALE);
+	}
+	close_file(ALL, CF_READ_ONLY);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_GOOD);
+	close_file(ALL, CF_READ_ONLY);
+	close_file(ALL, CF_READ_ONLY);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_GOOD);
+}
+END_TEST
+
+/* What was dropped before the last write says nothing about it. */
+START_TEST(pages__are_not_good_for_an_open_of_before_the_write)
+{
+	enum cf_ops_pages pages;
+	publish();
+	ck_assert_int_eq(open_file(ALL, CF_READ_ONLY, &pages), 0);
+	ck_assert_int_eq(pages, CF_OPS_PAGES_GOOD);
+	ck_assert_int_eq(open_file(P1, CF_READ_WRITE, NULL), 0);
+	close_file(P1, CF_READ_WRITE);
+	close_file(ALL, CF_READ_ONLY);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_STALE);
+	ck_assert_int_eq(open_file(P1, CF_READ_WRITE, NULL), 0);
+	ck_assert_int_eq(open_file(ALL, CF_READ_ONLY, &pages), 0);
+	close_file(P1, CF_READ_WRITE);
+	close_file(ALL, CF_READ_ONLY);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_STALE);
+	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_GOOD);
+}
+END_TEST
+
 START_TEST(pages__are_dropped_at_the_next_open_if_this_one_failed)
 {
 	enum cf_ops_pages pages;
 	publish();
 	write_through(P1);
 	ck_assert_int_eq(open_file(ALL, CF_READ_ONLY, &pages), 0);
-	cf_ops_count_back(&ops, &ops.file[ALL], CF_READ_ONLY);
+	cf_ops_count_back(&ops, &handles[ALL][CF_READ_ONLY]);
 	ck_assert_uint_eq(ops.file[ALL].n_open, 0);
 	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_STALE);
 	ck_assert_int_eq(pages_of(ALL), CF_OPS_PAGES_GOOD);
@@ -294,6 +342,8 @@ int main(void)
 	tcase_add_test(c, open__truncation_wants_its_own_file_alone);
 	tcase_add_test(c, pages__are_dropped_once_after_another_file_was_written);
 	tcase_add_test(c, pages__are_dropped_until_the_writer_has_gone);
+	tcase_add_test(c, pages__are_dropped_by_all_who_open_until_one_is_done);
+	tcase_add_test(c, pages__are_not_good_for_an_open_of_before_the_write);
 	tcase_add_test(c, pages__are_dropped_at_the_next_open_if_this_one_failed);
 	suite_add_tcase(s, c);
 	return test_run(s);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/open/header.h"
 #include "cryptfuse/secret.h"
 #include "run.h"
 #include "test_image.h"
@@ -53,7 +54,7 @@ static void format(const char *path, const char *type)
 {
 	const struct crypt_pbkdf_type kdf = {
 		.type = CRYPT_KDF_PBKDF2, .hash = "sha256", .iterations = 1000, .flags = CRYPT_PBKDF_NO_BENCHMARK};
-	struct crypt_params_luks2 luks2 = {.pbkdf = &kdf, .sector_size = 4096, .label = "a\tlabel"};
+	struct crypt_params_luks2 luks2 = {.pbkdf = &kdf, .sector_size = 4096, .label = "a\t\xc2\x9bxlabel"};
 	struct crypt_params_luks1 luks1 = {.hash = "sha256"};
 	bool is_luks1 = !strcmp(type, CRYPT_LUKS1);
 	struct crypt_device *cd = NULL;
@@ -96,7 +97,7 @@ START_TEST(info__says_what_the_header_says)
 	ck_assert_int_eq(info.kind, kinds[_i].kind);
 	ck_assert_str_eq(cf_header_kind_name(info.kind), kinds[_i].name);
 	ck_assert_str_eq(info.uuid, "0fb3d2c5-2b3c-4d67-a91f-7d25e6a4e7c1");
-	ck_assert_str_eq(info.label, info.kind == CF_HEADER_LUKS2 ? "a?label" : "");
+	ck_assert_str_eq(info.label, info.kind == CF_HEADER_LUKS2 ? "a???xlabel" : "");
 	ck_assert_str_eq(info.cipher, "aes-xts-plain64");
 	ck_assert_uint_eq(info.key_bits, 512);
 	ck_assert_uint_eq(info.du_bytes, kinds[_i].du_bytes);
@@ -210,6 +211,68 @@ START_TEST(load__of_a_damaged_header)
 }
 END_TEST
 
+/* ---- what cannot be read ---- */
+
+#define SECTORS (IMAGE_BYTES / 512)
+#define KIB ((uint64_t)1 << 10)
+
+/* Which bytes are lost, and who can open the volume all the same. Where keyslots lie is libcryptsetup's choice. */
+static const struct {
+	unsigned kind; /* of kinds */
+	uint64_t from, to;
+	int load, first, second;
+	bool said; /* that something cannot be read, where it fails */
+} losses[] = {
+	{0, 3 * MIB, 8 * MIB, 0, 0, 3, false},   /* data */
+	{1, 3 * MIB, 8 * MIB, 0, 0, 3, false},   /* room for more keyslots */
+	{1, 16 * KIB, 32 * KIB, 0, 0, 3, false}, /* the second header */
+	{1, 4 * KIB, 16 * KIB, 0, 0, 3, false},  /* the first but for its signature: the second serves */
+	{1, 4 * KIB, 32 * KIB, -EINVAL, 0, 0, true},
+	{0, 4 * KIB, 8 * KIB, 0, -EPERM, 3, true},   /* keyslot 0 */
+	{1, 32 * KIB, 36 * KIB, 0, -EPERM, 3, true}, /* keyslot 0 */
+	{0, 0, 512, -EIO, 0, 0, true},
+	{1, 0, 512, -EIO, 0, 0, true},
+};
+
+static int unlock(struct cf_header *h, const char *pass, struct cf_err *err)
+{
+	const struct cf_secret_buf text = {(uint8_t *)(uintptr_t)pass, strlen(pass)};
+	CF_CLEANUP(cf_secret_freep) uint8_t *got = NULL;
+	int rc = cf_header_unlock(h, CRYPT_ANY_SLOT, &text, &got, err);
+	if (rc >= 0)
+		ck_assert_mem_eq(got, key, KEY_BYTES);
+	return rc;
+}
+
+static void assert_answer(int rc, int wanted, const struct cf_err *err, bool said)
+{
+	ck_assert_msg(rc == wanted, "%d, not %d: %s", rc, wanted, err->text);
+	if (rc < 0)
+		ck_assert_int_eq(strstr(err->text, "cannot be read") != NULL, said);
+}
+
+START_TEST(load__does_without_what_cannot_be_read)
+{
+	static uint8_t lost[SECTORS];
+	struct test_backing *t = test_backing_new(IMAGE_BYTES, 1);
+	CF_CLEANUP(cf_backing_free) struct cf_backing *b = &t->base, *image = NULL;
+	CF_CLEANUP(cf_header_free) struct cf_header *h = NULL;
+	struct cf_err err = {0}, why_first = {0}, why_second = {0};
+	format(img.path, kinds[losses[_i].kind].type);
+	image = test_image_backing(&img, CF_READ_ONLY);
+	ck_assert_int_eq(cf_backing_read_full(image, t->data, image->bytes, 0), 0);
+	memset(lost, 0, sizeof(lost));
+	memset(lost + losses[_i].from / 512, 1, (losses[_i].to - losses[_i].from) / 512);
+	t->unreadable = lost;
+	assert_answer(cf_header_load(&h, CF_HEADER_NONE, b, 0, b->bytes, NULL, &err), losses[_i].load, &err,
+				  losses[_i].said);
+	if (losses[_i].load)
+		return;
+	assert_answer(unlock(h, "first", &why_first), losses[_i].first, &why_first, losses[_i].said);
+	assert_answer(unlock(h, "second", &why_second), losses[_i].second, &why_second, losses[_i].said);
+}
+END_TEST
+
 /* ---- open ---- */
 
 struct asked {
@@ -240,7 +303,7 @@ static int answer(void *ctx, const struct cf_open_opts *opts, unsigned attempt, 
 
 static int open_header(const struct cf_open_opts *opts, struct asked *a, struct cf_opening *o, struct cf_err *err)
 {
-	const struct cf_open_ui ui = {.ctx = a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = a, .note = hear, .warn = hear, .passphrase = answer};
 	int rc = cf_open_plan(opts, &ui, o, err);
 	if (rc)
 		return rc;
@@ -335,7 +398,7 @@ static const struct {
 START_TEST(plan__refuses_before_a_prompt)
 {
 	struct asked a = {.n = 0};
-	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .warn = hear, .passphrase = answer};
 	struct cf_opening o = {0};
 	struct cf_err err = {0};
 	struct cf_open_opts opts = refused[_i].opts;
@@ -350,7 +413,7 @@ END_TEST
 START_TEST(plan__of_an_image_without_a_header)
 {
 	struct asked a = {.n = 0};
-	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .passphrase = answer};
+	const struct cf_open_ui ui = {.ctx = &a, .note = hear, .warn = hear, .passphrase = answer};
 	CF_CLEANUP(cf_opening_fini) struct cf_opening o = {0};
 	struct cf_err err = {0};
 	struct cf_open_opts opts = {.image = img.path};
@@ -403,6 +466,7 @@ int main(void)
 	tcase_add_test(t, load__counts_from_the_start_of_a_range);
 	tcase_add_loop_test(t, load__of_no_header, 0, (int)CF_ARRAY_LEN(sizes));
 	tcase_add_loop_test(t, load__of_a_mere_signature, 0, (int)CF_ARRAY_LEN(signatures));
+	tcase_add_loop_test(t, load__does_without_what_cannot_be_read, 0, CF_ARRAY_LEN(losses));
 	tcase_add_loop_test(t, load__of_a_damaged_header, 0, 4);
 	tcase_add_loop_test(t, open__gives_plan_and_key, 0, (int)CF_ARRAY_LEN(kinds));
 	tcase_add_loop_test(t, key__is_asked_for_again, 0, (int)CF_ARRAY_LEN(tries));

@@ -223,27 +223,90 @@ START_TEST(order__of_another_size_is_refused)
 }
 END_TEST
 
-enum { NO_NUL, HUGE_KEY, NO_WORKER, MANY_WORKERS, NO_PERMIT, MANY_PERMITS, N_INSANE };
+#define INSANE(name, field, bad)                  \
+	static void name(struct cf_open_plan *p)      \
+	{                                             \
+		memset(&p->field, bad, sizeof(p->field)); \
+	}
+#define TWO 2 /* in every byte: no value of any of the enums */
+#define NO_END 'x'
 
-START_TEST(order__with_impossible_numbers_is_refused)
+INSANE(no_end_of_cipher, cipher.cipher, NO_END)
+INSANE(no_end_of_mode, cipher.mode, NO_END)
+INSANE(no_end_of_iv, cipher.iv, NO_END)
+INSANE(no_end_of_hash, cipher.essiv_hash, NO_END)
+INSANE(no_end_of_engine, engine, NO_END)
+INSANE(no_end_of_type, type, NO_END)
+INSANE(no_end_of_uuid, uuid, NO_END)
+INSANE(no_end_of_command, command, NO_END)
+INSANE(numbering, cipher.iv_numbering, TWO)
+INSANE(no_worker, n_workers, 0)
+INSANE(no_permit, n_permits, 0)
+INSANE(access_mode, access, TWO)
+INSANE(lock, lock, TWO)
+INSANE(cache, image_cache, TWO)
+INSANE(discards, discards, TWO)
+INSANE(bad_sectors, bad_sectors, TWO)
+
+static void huge_key(struct cf_open_plan *p)
+{
+	p->cipher.key_bytes = CF_KEY_MAX + 1;
+}
+
+static void many_workers(struct cf_open_plan *p)
+{
+	p->n_workers = CF_WORKERS_MAX + 1;
+}
+
+static void many_permits(struct cf_open_plan *p)
+{
+	p->n_permits = p->n_workers + 1;
+}
+
+static void many_segments(struct cf_open_plan *p)
+{
+	p->n_segments = CF_SEGMENTS_MAX + 1;
+}
+
+static void segment_kind(struct cf_open_plan *p)
+{
+	p->n_segments = CF_SEGMENTS_MAX;
+	p->segment[CF_SEGMENTS_MAX - 1].kind = (enum cf_segment_kind)TWO;
+}
+
+/* One end of the words is not enough: the last is the empty one. */
+static void half_an_end(struct cf_open_plan *p)
+{
+	memset(p->command, NO_END, CF_COMMAND_MAX - 1);
+}
+
+static void (*const insane[])(struct cf_open_plan *p) = {
+	no_end_of_cipher, no_end_of_mode, no_end_of_iv,   no_end_of_hash,
+	no_end_of_engine, no_end_of_type, no_end_of_uuid, no_end_of_command,
+	half_an_end,      huge_key,       numbering,      no_worker,
+	many_workers,     no_permit,      many_permits,   many_segments,
+	access_mode,      lock,           cache,          discards,
+	bad_sectors,      segment_kind,
+};
+
+START_TEST(order__that_is_insane_is_refused)
 {
 	struct cf_open_plan plan = make_plan(0);
 	int before = next_fd();
-	if (_i == NO_NUL)
-		memset(plan.cipher.mode, 'x', sizeof(plan.cipher.mode));
-	if (_i == HUGE_KEY)
-		plan.cipher.key_bytes = CF_KEY_MAX + 1;
-	if (_i == NO_WORKER)
-		plan.n_workers = 0;
-	if (_i == MANY_WORKERS)
-		plan.n_workers = CF_WORKERS_MAX + 1;
-	if (_i == NO_PERMIT)
-		plan.n_permits = 0;
-	if (_i == MANY_PERMITS)
-		plan.n_permits = plan.n_workers + 1;
+	insane[_i](&plan);
 	send_raw(&plan, sizeof(plan), 1);
 	ck_assert_int_eq(recv_fails(), -EPROTO);
 	ck_assert_int_eq(next_fd(), before);
+}
+END_TEST
+
+/* The parts of a split image have no blocks in common coordinates. */
+START_TEST(order__of_a_split_image_past_the_page_cache_is_refused)
+{
+	struct cf_open_plan plan = make_plan(0);
+	plan.image_cache = CF_IMAGE_DIRECT;
+	send_raw(&plan, sizeof(plan), 2);
+	ck_assert_int_eq(recv_fails(), -EPROTO);
 }
 END_TEST
 
@@ -343,7 +406,8 @@ int main(void)
 	tcase_add_loop_test(t, order__with_a_key_of_another_size_is_refused, 0, (int)CF_ARRAY_LEN(wrong_key_sizes));
 	tcase_add_loop_test(t, order__with_another_number_of_descriptors_is_refused, 0, (int)CF_ARRAY_LEN(wrong_fd_counts));
 	tcase_add_loop_test(t, order__of_another_size_is_refused, 0, 2);
-	tcase_add_loop_test(t, order__with_impossible_numbers_is_refused, 0, N_INSANE);
+	tcase_add_loop_test(t, order__that_is_insane_is_refused, 0, CF_ARRAY_LEN(insane));
+	tcase_add_test(t, order__of_a_split_image_past_the_page_cache_is_refused);
 	tcase_add_test(t, order__daemon_gone);
 	tcase_add_test(t, answers__arrive_in_order);
 	tcase_add_test(t, answer__too_long_is_cut);

@@ -68,6 +68,26 @@ START_TEST(join__is_as_long_as_its_parts)
 END_TEST
 
 /* Every start, and lengths that end before, on and behind each border. */
+/* A sparse file is as long as its maker likes; the sum must not wrap to something short. */
+START_TEST(join__of_more_bytes_than_a_file_can_have_is_refused)
+{
+	static const uint64_t longest[] = {INT64_MAX, INT64_MAX, 2};
+	struct cf_backing *b[3], *out = NULL;
+	for (unsigned i = 0; i < 3; i++) {
+		b[i] = &test_backing_new(1, 1)->base;
+		b[i]->bytes = longest[i];
+	}
+	ck_assert_int_eq(cf_backing_join(&out, b, 3, &err), -EFBIG);
+	ck_assert_int_eq(cf_backing_join(&out, b + 1, 2, &err), -EFBIG);
+	ck_assert_ptr_null(out);
+	b[1]->bytes = INT64_MAX - 2;
+	ck_assert_int_eq(cf_backing_join(&out, b + 1, 2, &err), 0);
+	ck_assert_uint_eq(out->bytes, INT64_MAX);
+	cf_backing_free(&out);
+	cf_backing_free(&b[0]);
+}
+END_TEST
+
 START_TEST(join__reads_over_every_border)
 {
 	static const size_t len[] = {1, 2, 511, 512, 513, 1513, TOTAL};
@@ -393,6 +413,7 @@ int main(void)
 	TCase *join = tcase_create("join"), *image = tcase_create("image");
 	tcase_add_checked_fixture(join, setup, teardown);
 	tcase_add_test(join, join__is_as_long_as_its_parts);
+	tcase_add_test(join, join__of_more_bytes_than_a_file_can_have_is_refused);
 	tcase_add_test(join, join__reads_over_every_border);
 	tcase_add_test(join, join__writes_over_every_border_and_nothing_else);
 	tcase_add_test(join, join__reads_nothing_at_the_end);

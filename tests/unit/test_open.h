@@ -113,7 +113,7 @@ static inline struct cf_open_opts as_plain(const struct cf_open_opts *opts)
 static inline int run(const struct cf_open_opts *opts, struct outcome *o)
 {
 	const struct cf_open_opts plain = as_plain(opts);
-	const struct cf_open_ui ui = {.ctx = &o->said, .note = hear, .passphrase = ask};
+	const struct cf_open_ui ui = {.ctx = &o->said, .note = hear, .warn = hear, .passphrase = ask};
 	*o = (struct outcome){0};
 	int rc = cf_open_plan(&plain, &ui, &o->opening, &o->err);
 	if (!rc)
@@ -125,7 +125,7 @@ static inline int run(const struct cf_open_opts *opts, struct outcome *o)
 static inline int run_plan(const struct cf_open_opts *opts, struct outcome *o)
 {
 	const struct cf_open_opts plain = as_plain(opts);
-	const struct cf_open_ui ui = {.ctx = &o->said, .note = hear, .passphrase = ask};
+	const struct cf_open_ui ui = {.ctx = &o->said, .note = hear, .warn = hear, .passphrase = ask};
 	*o = (struct outcome){0};
 	int rc = cf_open_plan(&plain, &ui, &o->opening, &o->err);
 	ck_assert(rc == o->err.code && (rc == 0) == (o->err.text[0] == '\0'));
