@@ -30,7 +30,7 @@ lines_of() { # PAGE
 		/^\$ / { block = block substr($0, 3) "\n" }
 		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
 }
-for page in cryptfuse.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
+for page in cryptfuse.1 cryptfuse-open.1 cryptfuse-close.1 cryptfuse-status.1 cryptfuse-bench.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in
