@@ -42,6 +42,29 @@ while read -r line; do
 	esac
 done <"$S/lines"
 
+# ---- the README, every day: each indented block in order; not what is for root or for /etc/fstab, and with less to write ----
+mkdir "$S/everyday"
+cd "$S/everyday"
+ln "$S/man/luks.img" "$S/man"/disk.img.0* "$S/man/copy-of-the-disk.img" "$S/man/table" "$S/man/raw.img" .
+for copy in evidence failing-disk; do ln luks.img $copy.img; done
+sed -n '/^## Every day/,/^## Data units/p' "$TOP/README.md" |
+	awk '/^    / { if (!/dmsetup|sudo|--allow-root|^    \//) print substr($0, 5); was = 1; next } was { print ""; was = 0 }' |
+	sed -E 's/--size 1G/--size 64M/; s/^mkdir /mkdir -p /; s/^cryptfuse bench/& --seconds 1/' >lines
+[ "$(grep -c . lines)" -ge 20 ] || fail "only $(grep -c . lines) lines found in the README"
+while read -r line; do
+	case $line in
+	'') ! mounted "$S/everyday/mnt" || cryptfuse close mnt ;;
+	'cryptfuse status --json mnt') ;; # nothing is open by then
+	*' files '* | *' files')
+		if command -v fuse2fs >/dev/null; then sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"; fi
+		;;
+	*)
+		echo "\$ $line"
+		sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"
+		;;
+	esac
+done <lines
+
 # ---- the README: an indented block under the heading ----
 cd "$S/readme"
 sed -n '/^## Data units/,/^There are/p' "$TOP/README.md" | sed -n 's/^    //p' >script
