@@ -10,6 +10,7 @@
 
 #include "options.h"
 
+struct cf_crypttab;
 struct cf_mount;
 
 struct cli_command {
@@ -85,6 +86,10 @@ struct cf_open_ui cli_open_ui(const struct cli_opts *o);
 
 /** cli_say_plan - with --verbose: what a plan came to. */
 void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan);
+
+/** cli_crypttab - let the line that --crypttab names fill in IMAGE, and what @o leaves open
+ * @line: lives as long as @o. Without --crypttab: only checks that there are two arguments. Returns 0 or -errno. */
+int cli_crypttab(struct cli_opts *o, const char *command, struct cf_crypttab *line, struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
  * is no terminal, or runs --askpass. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries;

@@ -17,6 +17,7 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/units.h"
 
+#define DEFAULT_TRIES 3
 #define LONG_BASE 256  /* val of the first row for getopt_long: above every letter */
 #define LEFT_COLUMN 34 /* of --help: an option with its argument */
 
@@ -281,13 +282,14 @@ int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, stru
 	struct rows r;
 	collect_rows(cmd, &r);
 	*out = (struct cli_opts){
-		.volume = {.access = CF_READ_WRITE, .tries = 3},
+		.volume = {.access = CF_READ_WRITE},
 		.name = "volume",
 		.mode = CLI_MODE_DEFAULT,
 		.stop_timeout_s = 10,
 		.seconds = 10,
 	};
 	int rc = take_options(cmd, &r, argc, argv, out, err);
+	out->volume.tries = out->tries ? out->tries : DEFAULT_TRIES;
 	return rc || out->help ? rc : take_args(cmd, argc, argv, out, err);
 }
 

@@ -33,7 +33,9 @@ enum cli_fill { CLI_FILL_AUTO, CLI_FILL_NO, CLI_FILL_YES };
 /** What a command line said. Strings are borrowed from argv. */
 struct cli_opts {
 	struct cf_open_opts volume;
-	uint64_t timeout_s; /* 0: wait for ever */
+	const char *crypttab, *crypttab_file; /* the name of a line; NULL: /etc/crypttab */
+	uint64_t tries;                       /* as given; 0 not: volume.tries has the default */
+	uint64_t timeout_s;                   /* 0: wait for ever */
 	unsigned verify, batch, verbose;
 	const char *askpass; /* a program that asks for the passphrase */
 	unsigned require_signature;
@@ -108,15 +110,16 @@ struct cli_group {
 /** The field of struct cli_opts that a row sets. */
 #define CLI_FIELD(f) .field_off = offsetof(struct cli_opts, f), .field_bytes = sizeof(((struct cli_opts *)NULL)->f)
 
-extern const struct cli_option cli_volume_options[];  /* which bytes, under which cipher */
-extern const struct cli_option cli_key_options[];     /* where the key comes from */
-extern const struct cli_option cli_mount_options[];   /* how the file is shown */
-extern const struct cli_option cli_format_options[];  /* of a new LUKS2 header */
-extern const struct cli_option cli_digest_options[];  /* of what is copied */
-extern const struct cli_option cli_quiet_options[];   /* -q, -v */
-extern const struct cli_option cli_compat_options[];  /* without effect here */
-extern const struct cli_option cli_general_options[]; /* -q, -v, --debug */
-extern const struct cli_option cli_help_options[];    /* every command has it */
+extern const struct cli_option cli_volume_options[];   /* which bytes, under which cipher */
+extern const struct cli_option cli_key_options[];      /* where the key comes from */
+extern const struct cli_option cli_crypttab_options[]; /* /etc/crypttab has it */
+extern const struct cli_option cli_mount_options[];    /* how the file is shown */
+extern const struct cli_option cli_format_options[];   /* of a new LUKS2 header */
+extern const struct cli_option cli_digest_options[];   /* of what is copied */
+extern const struct cli_option cli_quiet_options[];    /* -q, -v */
+extern const struct cli_option cli_compat_options[];   /* without effect here */
+extern const struct cli_option cli_general_options[];  /* -q, -v, --debug */
+extern const struct cli_option cli_help_options[];     /* every command has it */
 
 /** cli_options_parse - a command's arguments into @out, defaults filled in
  * @argv: argv[0] is the command's name. An option given twice: the last counts, but for CLI_NUMBERS; two different

@@ -196,7 +196,7 @@ const struct cli_option cli_key_options[] = {
 	 .kind = CLI_NUMBER,
 	 .arg = "N",
 	 .help = "how often a passphrase may be wrong, or two may differ (3)",
-	 CLI_FIELD(volume.tries),
+	 CLI_FIELD(tries),
 	 .min = 1,
 	 .max = 1000},
 	{.name = "timeout",
@@ -206,6 +206,20 @@ const struct cli_option cli_key_options[] = {
 	 .help = "give up when nothing is typed for so long (never)",
 	 CLI_FIELD(timeout_s),
 	 .max = 1000000},
+	{.name = NULL},
+};
+
+const struct cli_option cli_crypttab_options[] = {
+	{.name = "crypttab",
+	 .kind = CLI_STRING,
+	 .arg = "NAME",
+	 .help = "IMAGE and options are those of this line of /etc/crypttab",
+	 CLI_FIELD(crypttab)},
+	{.name = "crypttab-file",
+	 .kind = CLI_STRING,
+	 .arg = "FILE",
+	 .help = "of this file instead",
+	 CLI_FIELD(crypttab_file)},
 	{.name = NULL},
 };
 

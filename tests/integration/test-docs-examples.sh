@@ -30,7 +30,7 @@ lines_of() { # PAGE
 		/^\$ / { block = block substr($0, 3) "\n" }
 		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
 }
-for page in cryptfuse.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
+for page in cryptfuse.1 cryptfuse-open.1 cryptfuse-close.1 cryptfuse-status.1 cryptfuse-bench.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in
@@ -41,6 +41,29 @@ while read -r line; do
 		;;
 	esac
 done <"$S/lines"
+
+# ---- the README, every day: each indented block in order; not what is for root or for /etc/fstab, and with less to write ----
+mkdir "$S/everyday"
+cd "$S/everyday"
+ln "$S/man/luks.img" "$S/man"/disk.img.0* "$S/man/copy-of-the-disk.img" "$S/man/table" "$S/man/raw.img" .
+for copy in evidence failing-disk; do ln luks.img $copy.img; done
+sed -n '/^## Every day/,/^## Data units/p' "$TOP/README.md" |
+	awk '/^    / { if (!/dmsetup|sudo|--allow-root|^    \//) print substr($0, 5); was = 1; next } was { print ""; was = 0 }' |
+	sed -E 's/--size 1G/--size 64M/; s/^mkdir /mkdir -p /; s/^cryptfuse bench/& --seconds 1/' >lines
+[ "$(grep -c . lines)" -ge 20 ] || fail "only $(grep -c . lines) lines found in the README"
+while read -r line; do
+	case $line in
+	'') ! mounted "$S/everyday/mnt" || cryptfuse close mnt ;;
+	'cryptfuse status --json mnt') ;; # nothing is open by then
+	*' files '* | *' files')
+		if command -v fuse2fs >/dev/null; then sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"; fi
+		;;
+	*)
+		echo "\$ $line"
+		sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"
+		;;
+	esac
+done <lines
 
 # ---- the README: an indented block under the heading ----
 cd "$S/readme"

@@ -53,7 +53,8 @@ for name in "${elsewhere[@]}"; do known "README or SECURITY" "$name"; done
 # cryptfuse(1).
 for command in "${COMMANDS[@]}"; do
 	page=$TOP/man/cryptfuse-$command.1
-	[ -e "$page" ] || continue
+	if [ "$command" = completion ]; then continue; fi # cryptfuse(1) has all of it
+	[ -e "$page" ] || fail "$command has no manual page"
 	"$CRYPTFUSE" "$command" --help | sed -nE 's/^ +((-(.), )?--([a-z0-9_-]+)).*/\4/p' | sort -u >"$S/own"
 	sed -nE '/^\.It (Xo|Fl)/,/^[^.]/p' "$page" | grep -E '^\.(It )?Fl' | grep -oE 'Fl Fl [a-z0-9][a-z0-9_-]+' | sed 's/Fl Fl //' | sort -u >"$S/listed"
 	[ -s "$S/listed" ] || fail "no options in $page"

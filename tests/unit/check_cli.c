@@ -297,7 +297,7 @@ static const struct {
 	{"a|b|-h", "--hash needs its HASH"},
 	{"-Z|a|b", "no option -Z"},
 	{"--nothing|a|b", "no option --nothing"},
-	{"a", "IMAGE MOUNTPOINT"},
+	{"-r", "IMAGE MOUNTPOINT"},
 	{"a|b|c", "no more"},
 };
 
