@@ -17,10 +17,11 @@ check_json() {
 import json, sys
 bench, sizes = json.load(sys.stdin), [int(n) for n in sys.argv[1:]]
 rows, seen = bench["results"], set()
-fields = {"engine", "path", "direction", "sector_size", "mb_per_s", "cpu_s_per_gib", "chosen"}
+fields = {"engine", "path", "direction", "sector_size", "batch_bytes", "mb_per_s", "cpu_s_per_gib", "chosen"}
 for r in rows:
     assert set(r) == fields, r
     assert r["path"] in ("batch", "per-du", "native"), r
+    assert r["batch_bytes"] >= r["sector_size"] and r["batch_bytes"] % r["sector_size"] == 0, r
     assert isinstance(r["mb_per_s"], float) and 0.1 < r["mb_per_s"] < 1e6, r
     assert isinstance(r["cpu_s_per_gib"], float) and 0 <= r["cpu_s_per_gib"] < 1e4, r
     assert isinstance(r["chosen"], bool), r
