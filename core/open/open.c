@@ -136,28 +136,8 @@ static int plan_options(const struct cf_open_opts *opts, struct cf_open_plan *pl
 
 static int refuse_beside_table(const struct cf_open_opts *opts, struct cf_err *err)
 {
-	const struct {
-		const char *name;
-		bool given;
-	} plain[] = {
-		{"--cipher", opts->cipher != NULL},
-		{"--hash", opts->hash != NULL},
-		{"--key-size", opts->key_bits != 0},
-		{"--compat", opts->compat != CF_COMPAT_2_7},
-		{"--offset", opts->offset_sectors != 0},
-		{"--skip", opts->skip_sectors != 0},
-		{"--size", opts->size_sectors != 0},
-		{"--device-size", opts->device_size_bytes != 0},
-		{"--sector-size", opts->sector_size_bytes != 0},
-		{"--iv-large-sectors", opts->iv_large_sectors},
-		{"--key-file", opts->key_file != NULL},
-		{"--keyfile-size", opts->keyfile_size_bytes != 0},
-		{"--keyfile-offset", opts->keyfile_offset_bytes != 0},
-	};
-	for (size_t i = 0; i < CF_ARRAY_LEN(plain); i++)
-		if (plain[i].given)
-			return cf_fail(err, -EINVAL, "%s cannot be given with --table: the table says it", plain[i].name);
-	return 0;
+	const char *name = cf_given(opts, CF_GIVEN_IN_TABLE);
+	return name ? cf_fail(err, -EINVAL, "%s cannot be given with --table: the table says it", name) : 0;
 }
 
 static int read_table(const char *path, struct cf_table *out, uint8_t **key, struct cf_err *err)

@@ -16,6 +16,16 @@ struct cf_plain_defaults {
 /** cf_plain_defaults - by whose defaults are asked for. */
 const struct cf_plain_defaults *cf_plain_defaults(enum cf_compat compat);
 
+/** Options that mean nothing, or contradict, where something else says it. */
+enum cf_given_set {
+	CF_GIVEN_PLAIN = 1,    /* only a plain volume has them */
+	CF_GIVEN_IN_TABLE = 2, /* a --table says them */
+	CF_GIVEN_HEADER = 4,   /* only a volume with a header has them */
+};
+
+/** cf_given - the first option of @set that was given, by name; NULL none. */
+const char *cf_given(const struct cf_open_opts *opts, enum cf_given_set set);
+
 /** Where the key of a plain volume comes from. */
 enum cf_key_source {
 	CF_KEY_FROM_PASSPHRASE, /* the terminal, or a line of standard input */

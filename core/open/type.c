@@ -33,43 +33,35 @@ static const char *kind_word(enum cf_header_kind kind)
 	return "";
 }
 
-/* The first given option that only a plain volume has; NULL none. */
-static const char *plain_option(const struct cf_open_opts *opts)
+const char *cf_given(const struct cf_open_opts *opts, enum cf_given_set set)
 {
+	const unsigned plain = CF_GIVEN_PLAIN | CF_GIVEN_IN_TABLE;
 	const struct {
 		const char *name;
+		unsigned sets;
 		bool given;
-	} plain[] = {
-		{"--cipher", opts->cipher != NULL},
-		{"--hash", opts->hash != NULL},
-		{"--key-size", opts->key_bits != 0},
-		{"--compat", opts->compat != CF_COMPAT_2_7},
-		{"--offset", opts->offset_sectors != 0},
-		{"--skip", opts->skip_sectors != 0},
-		{"--sector-size", opts->sector_size_bytes != 0},
-		{"--iv-large-sectors", opts->iv_large_sectors},
+	} rows[] = {
+		{"--cipher", plain, opts->cipher != NULL},
+		{"--hash", plain, opts->hash != NULL},
+		{"--key-size", plain, opts->key_bits != 0},
+		{"--compat", plain, opts->compat != CF_COMPAT_2_7},
+		{"--offset", plain, opts->offset_sectors != 0},
+		{"--skip", plain, opts->skip_sectors != 0},
+		{"--size", CF_GIVEN_IN_TABLE, opts->size_sectors != 0},
+		{"--device-size", CF_GIVEN_IN_TABLE, opts->device_size_bytes != 0},
+		{"--sector-size", plain, opts->sector_size_bytes != 0},
+		{"--iv-large-sectors", plain, opts->iv_large_sectors},
+		{"--key-file", CF_GIVEN_IN_TABLE, opts->key_file != NULL},
+		{"--keyfile-size", CF_GIVEN_IN_TABLE, opts->keyfile_size_bytes != 0},
+		{"--keyfile-offset", CF_GIVEN_IN_TABLE, opts->keyfile_offset_bytes != 0},
+		{"--header", CF_GIVEN_HEADER, opts->header_file != NULL},
+		{"--key-slot", CF_GIVEN_HEADER, opts->key_slot != NULL},
+		{"--volume-key-file", CF_GIVEN_HEADER, opts->volume_key_file != NULL},
+		{"--volume-key-keyring", CF_GIVEN_HEADER, opts->volume_key_keyring != NULL},
 	};
-	for (size_t i = 0; i < CF_ARRAY_LEN(plain); i++)
-		if (plain[i].given)
-			return plain[i].name;
-	return NULL;
-}
-
-/* The same for volumes with a header. */
-static const char *header_option(const struct cf_open_opts *opts)
-{
-	const struct {
-		const char *name;
-		bool given;
-	} header[] = {
-		{"--header", opts->header_file != NULL},
-		{"--key-slot", opts->key_slot != NULL},
-		{"--volume-key-file", opts->volume_key_file != NULL},
-		{"--volume-key-keyring", opts->volume_key_keyring != NULL},
-	};
-	for (size_t i = 0; i < CF_ARRAY_LEN(header); i++)
-		if (header[i].given)
-			return header[i].name;
+	for (size_t i = 0; i < CF_ARRAY_LEN(rows); i++)
+		if ((rows[i].sets & set) && rows[i].given)
+			return rows[i].name;
 	return NULL;
 }
 
@@ -89,7 +81,7 @@ static int check_keys(const struct cf_open_opts *opts, struct cf_err *err)
 
 int cf_type_check(const struct cf_open_opts *opts, struct cf_err *err)
 {
-	const char *plain = plain_option(opts), *header = header_option(opts);
+	const char *plain = cf_given(opts, CF_GIVEN_PLAIN), *header = cf_given(opts, CF_GIVEN_HEADER);
 	bool luks = opts->type == CF_TYPE_AUTO || opts->type == CF_TYPE_LUKS || opts->type == CF_TYPE_LUKS1 ||
 				opts->type == CF_TYPE_LUKS2;
 	if (opts->table_file && opts->type != CF_TYPE_AUTO && opts->type != CF_TYPE_PLAIN)
@@ -147,7 +139,7 @@ static int no_header(const struct cf_open_opts *opts, const struct cf_image *ima
 
 static int check_kind(const struct cf_open_opts *opts, enum cf_header_kind kind, struct cf_err *err)
 {
-	const char *plain = plain_option(opts), *name = cf_header_kind_name(kind);
+	const char *plain = cf_given(opts, CF_GIVEN_PLAIN), *name = cf_header_kind_name(kind);
 	bool is_luks = kind == CF_HEADER_LUKS1 || kind == CF_HEADER_LUKS2;
 	bool wanted =
 		types[opts->type].kind == kind || opts->type == CF_TYPE_AUTO || (opts->type == CF_TYPE_LUKS && is_luks);
