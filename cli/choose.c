@@ -20,11 +20,6 @@
 
 #define LISTED_MAX 256
 
-static void free_list(struct cf_partitions **list)
-{
-	free(*list);
-}
-
 static int is_mountable(const struct cf_content *c)
 {
 	return !strcmp(c->usage, "filesystem");
@@ -124,7 +119,7 @@ static int take_whole(const struct cli_opts *o, const char *name, const struct c
 int cli_choose(const struct cli_opts *o, const char *path, const char *name, struct cli_choice *out, struct cf_err *err)
 {
 	struct cf_content content = {0};
-	CF_CLEANUP(free_list) struct cf_partitions *list = calloc(1, sizeof(*list));
+	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = calloc(1, sizeof(*list));
 	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (!list)
 		return cf_fail(err, -ENOMEM, "out of memory");

@@ -142,13 +142,6 @@ int cli_answers(const char *mountpoint)
 	return put(&q, nothing, sizeof(nothing));
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-	*d = NULL;
-}
-
 static int sync_file(int dir, const char *name)
 {
 	CF_CLEANUP(cf_close_fd) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -160,7 +153,7 @@ static int ask_sync(const char *path, char *text, size_t text_size)
 {
 	(void)text;
 	(void)text_size;
-	CF_CLEANUP(close_dir) DIR *d = opendir(path);
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir(path);
 	if (!d)
 		return errno == ENOTDIR ? sync_file(AT_FDCWD, path) : -errno;
 	int rc = 0;

@@ -25,13 +25,6 @@ struct holders {
 	unsigned n;
 };
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-	*d = NULL;
-}
-
 static void close_file(FILE **f)
 {
 	if (*f)
@@ -66,7 +59,7 @@ static void first_line(const char *path, char *line, size_t size)
 
 static void find_loop_devices(struct holders *h)
 {
-	CF_CLEANUP(close_dir) DIR *d = opendir("/sys/block");
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir("/sys/block");
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		char path[NAME_MAX + 64], backing[PATH_MAX];
 		snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name);
@@ -90,7 +83,7 @@ static int fds_inside(const struct holders *h, const char *pid)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
-	CF_CLEANUP(close_dir) DIR *d = opendir(path);
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir(path);
 	for (const struct dirent *e; d && (e = readdir(d));)
 		if (link_is_inside(h, dirfd(d), e->d_name))
 			return 1;
@@ -120,7 +113,7 @@ static int folder_inside(const struct holders *h, const char *pid)
 
 static void find_processes(struct holders *h)
 {
-	CF_CLEANUP(close_dir) DIR *d = opendir("/proc");
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir("/proc");
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		char path[64], name[64], what[128];
 		if (!isdigit((unsigned char)e->d_name[0]))

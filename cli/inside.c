@@ -53,11 +53,6 @@ static int say_content(const struct cli_opts *o, const char *path, int fd, const
 
 /* ---- partitions as files ---- */
 
-static void free_list(struct cf_partitions **list)
-{
-	free(*list);
-}
-
 static int take_parts(const struct cf_partitions *list, uint64_t bytes, struct cf_serve_part *parts)
 {
 	unsigned n = 0;
@@ -72,7 +67,7 @@ static int take_parts(const struct cf_partitions *list, uint64_t bytes, struct c
 /* How many there are; -errno. */
 static int find_parts(int fd, uint64_t bytes, struct cf_serve_part *parts, struct cf_err *err)
 {
-	CF_CLEANUP(free_list) struct cf_partitions *list = malloc(sizeof(*list));
+	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = malloc(sizeof(*list));
 	if (!list)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	const int rc = cf_partitions_list_fd(fd, list, err);

@@ -21,13 +21,6 @@
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_CONF "/etc/fuse.conf" /* libfuse's, compiled in there too */
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-	*d = NULL;
-}
-
 static void close_file(FILE **f)
 {
 	if (*f)
@@ -62,7 +55,7 @@ static int check_not_open(const char *path, struct cf_err *err)
 
 static int check_empty(const char *dir, struct cf_err *err)
 {
-	CF_CLEANUP(close_dir) DIR *d = opendir(dir);
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir(dir);
 	if (!d)
 		return cf_fail(err, -errno, "mount point %s cannot be read: %s", dir, strerror(errno));
 	for (const struct dirent *e; (e = readdir(d));)

@@ -22,13 +22,6 @@
 #define PREFIX "mount-"
 #define BASES 3
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-	*d = NULL;
-}
-
 static int join(const char *dir, const char *name, char out[static PATH_MAX])
 {
 	const int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
@@ -136,7 +129,7 @@ static int read_link(const char *dir, const char *name, char out[static PATH_MAX
 
 static int find_in(const char *base, const char *target, struct cli_place *out)
 {
-	CF_CLEANUP(close_dir) DIR *d = is_private(base) ? opendir(base) : NULL;
+	CF_CLEANUP(cf_close_dir) DIR *d = is_private(base) ? opendir(base) : NULL;
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct cli_place p = {.lock = -1};
 		if (strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) != 0 || join(base, e->d_name, p.dir) != 0 ||

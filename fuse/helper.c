@@ -112,12 +112,6 @@ static void hold(struct held *h, int dir, const char *name)
 		h->fd[h->n++] = fd;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 static void hold_all(const struct helper *h, struct held *held)
 {
 	const struct cf_serve_opts *o = h->opts;
@@ -126,7 +120,7 @@ static void hold_all(const struct helper *h, struct held *held)
 		hold(held, AT_FDCWD, o->mountpoint);
 		return;
 	}
-	CF_CLEANUP(close_dir) DIR *d = opendir(o->mountpoint);
+	CF_CLEANUP(cf_close_dir) DIR *d = opendir(o->mountpoint);
 	for (const struct dirent *e; d && (e = readdir(d));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			hold(held, dirfd(d), e->d_name);

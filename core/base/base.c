@@ -10,3 +10,10 @@ void cf_close_fd(int *fd)
 		close(*fd);
 	*fd = -1;
 }
+
+void cf_close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+	*dir = NULL;
+}

@@ -147,11 +147,6 @@ static int choose(const struct cf_open_opts *opts, const struct cf_open_ui *ui, 
 	return rc ? rc : take_place(opts, ui, p, bytes, where, err);
 }
 
-static void free_list(struct cf_partitions **list)
-{
-	free(*list);
-}
-
 int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_search how, const struct cf_open_ui *ui,
 						const struct cf_image *image, struct cf_extent *where, struct cf_err *err)
 {
@@ -159,6 +154,6 @@ int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_searc
 	int rc = image_bytes(image, &where->bytes, err);
 	if (rc || (!opts->partition && how == CF_PARTITION_ASKED))
 		return rc;
-	CF_CLEANUP(free_list) struct cf_partitions *list = malloc(sizeof(*list));
+	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = malloc(sizeof(*list));
 	return list ? choose(opts, ui, image, list, where, err) : cf_fail(err, -ENOMEM, "out of memory");
 }

@@ -145,12 +145,6 @@ static bool same_object(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 static void free_string(char **s)
 {
 	free(*s);
@@ -158,7 +152,7 @@ static void free_string(char **s)
 
 bool cf_backing_loop_user(const char *sys_block, const char *path, const struct stat *st, char *name, size_t name_size)
 {
-	CF_CLEANUP(close_dir) DIR *dir = opendir(sys_block);
+	CF_CLEANUP(cf_close_dir) DIR *dir = opendir(sys_block);
 	CF_CLEANUP(free_string) char *resolved = realpath(path, NULL);
 	if (!dir)
 		return false;

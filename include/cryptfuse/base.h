@@ -5,6 +5,7 @@
 #ifndef CRYPTFUSE_BASE_H
 #define CRYPTFUSE_BASE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,5 +40,8 @@ enum cf_discards { CF_DISCARDS_REFUSED, CF_DISCARDS_ALLOWED };
 
 /** cf_close_fd - CF_CLEANUP helper for a descriptor; -1 is "none". */
 void cf_close_fd(int *fd);
+
+/** cf_close_dir - the same for a folder that is read; NULL is "none". */
+void cf_close_dir(DIR **dir);
 
 #endif
