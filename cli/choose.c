@@ -119,7 +119,7 @@ static int take_whole(const struct cli_opts *o, const char *name, const struct c
 int cli_choose(const struct cli_opts *o, const char *path, const char *name, struct cli_choice *out, struct cf_err *err)
 {
 	struct cf_content content = {0};
-	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = calloc(1, sizeof(*list));
+	CF_CLEANUP(cf_freep) struct cf_partitions *list = calloc(1, sizeof(*list));
 	CF_CLEANUP(cf_close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (!list)
 		return cf_fail(err, -ENOMEM, "out of memory");

@@ -209,15 +209,10 @@ static int write_extent(struct create *c, uint64_t off, uint64_t end, uint8_t *b
 	return 0;
 }
 
-static void free_buffer(uint8_t **p)
-{
-	free(*p);
-}
-
 /* What the program wrote, zeros too, and nothing else. */
 static int write_extents(struct create *c, struct cf_err *err)
 {
-	CF_CLEANUP(free_buffer) uint8_t *buf = malloc(CF_IO_MAX);
+	CF_CLEANUP(cf_freep) uint8_t *buf = malloc(CF_IO_MAX);
 	if (!buf)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	for (off_t at = 0;;) {

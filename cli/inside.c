@@ -67,7 +67,7 @@ static int take_parts(const struct cf_partitions *list, uint64_t bytes, struct c
 /* How many there are; -errno. */
 static int find_parts(int fd, uint64_t bytes, struct cf_serve_part *parts, struct cf_err *err)
 {
-	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = malloc(sizeof(*list));
+	CF_CLEANUP(cf_freep) struct cf_partitions *list = malloc(sizeof(*list));
 	if (!list)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	const int rc = cf_partitions_list_fd(fd, list, err);

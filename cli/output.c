@@ -83,15 +83,10 @@ static int open_folder(struct cli_output *out, const char *path, struct cf_err *
 	return 0;
 }
 
-static void free_string(char **s)
-{
-	free(*s);
-}
-
 static int plan_path(struct cli_output *out, const char *path, struct cf_err *err)
 {
 	/* A link is followed: what it points to is replaced, and the link stays. */
-	CF_CLEANUP(free_string) char *resolved = realpath(path, NULL);
+	CF_CLEANUP(cf_freep) char *resolved = realpath(path, NULL);
 	const char *target = resolved ? resolved : path;
 	if (strlen(target) >= PATH_MAX)
 		return cf_fail(err, -ENAMETOOLONG, "%s: the path is too long", path);

@@ -24,12 +24,6 @@ static void close_file(FILE **f)
 	*f = NULL;
 }
 
-static void free_line(char **line)
-{
-	free(*line);
-	*line = NULL;
-}
-
 /* ---- reading mountinfo ---- */
 
 static int octal(const char *s)
@@ -89,7 +83,7 @@ static int each(const char *mountinfo, int (*fn)(void *ctx, enum cf_mount_top ki
 	CF_CLEANUP(close_file) FILE *f = fopen(mountinfo, "re");
 	if (!f)
 		return -errno;
-	CF_CLEANUP(free_line) char *line = NULL;
+	CF_CLEANUP(cf_freep) char *line = NULL;
 	size_t line_bytes = 0;
 	struct cf_mount m;
 	while (getline(&line, &line_bytes, f) >= 0) {

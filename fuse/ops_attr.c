@@ -175,12 +175,6 @@ void cf_op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* ---- the status ---- */
 
-static void free_text(char **s)
-{
-	free(*s);
-	*s = NULL;
-}
-
 /* The kernel asks for security.capability before writes: refuse foreign names before making any text. */
 void cf_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
@@ -189,7 +183,7 @@ void cf_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t siz
 		fuse_reply_err(req, ENODATA);
 		return;
 	}
-	CF_CLEANUP(free_text) char *json = cf_status_json(cf_ops_of(req));
+	CF_CLEANUP(cf_freep) char *json = cf_status_json(cf_ops_of(req));
 	size_t len = json ? strlen(json) : 0;
 	if (!json)
 		fuse_reply_err(req, ENOMEM);

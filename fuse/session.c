@@ -18,12 +18,6 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/ops_slots.h"
 
-static void free_text(char **s)
-{
-	free(*s);
-	*s = NULL;
-}
-
 /* ---- options ---- */
 
 static int build_options(const struct cf_ops *ops, char **out)
@@ -41,7 +35,7 @@ static int build_options(const struct cf_ops *ops, char **out)
 
 static int new_session(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
 {
-	CF_CLEANUP(free_text) char *options = NULL;
+	CF_CLEANUP(cf_freep) char *options = NULL;
 	if (build_options(ops, &options) < 0)
 		return cf_fail(err, -ENOMEM, "no memory for the mount options");
 	char *argv[] = {(char *)"cryptfuse", (char *)"-o", options, NULL};

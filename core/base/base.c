@@ -2,7 +2,17 @@
 /* base.c - the few helpers behind base.h. No state. */
 #include "cryptfuse/base.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+void cf_freep(void *var)
+{
+	void *memory;
+	memcpy(&memory, var, sizeof(memory)); /* a pointer of any type */
+	free(memory);
+	memset(var, 0, sizeof(memory));
+}
 
 void cf_close_fd(int *fd)
 {

@@ -352,16 +352,10 @@ static void close_file(FILE **f)
 	*f = NULL;
 }
 
-static void free_text(char **text)
-{
-	free(*text);
-	*text = NULL;
-}
-
 int cf_crypttab_read(const char *path, const char *name, struct cf_crypttab *out, struct cf_err *err)
 {
 	CF_CLEANUP(close_file) FILE *f = fopen(path, "re");
-	CF_CLEANUP(free_text) char *text = malloc(FILE_MAX);
+	CF_CLEANUP(cf_freep) char *text = malloc(FILE_MAX);
 	if (!f)
 		return cf_fail(err, -errno, "%s cannot be opened: %s", path, strerror(errno));
 	if (!text)

@@ -173,9 +173,3 @@ int cf_partitions_probe(const struct cf_image *image, struct cf_partitions *list
 	}
 	return 0;
 }
-
-void cf_partitions_freep(struct cf_partitions **list)
-{
-	free(*list);
-	*list = NULL;
-}

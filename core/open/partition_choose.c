@@ -154,6 +154,6 @@ int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_searc
 	int rc = image_bytes(image, &where->bytes, err);
 	if (rc || (!opts->partition && how == CF_PARTITION_ASKED))
 		return rc;
-	CF_CLEANUP(cf_partitions_freep) struct cf_partitions *list = malloc(sizeof(*list));
+	CF_CLEANUP(cf_freep) struct cf_partitions *list = malloc(sizeof(*list));
 	return list ? choose(opts, ui, image, list, where, err) : cf_fail(err, -ENOMEM, "out of memory");
 }

@@ -30,11 +30,6 @@ void cf_window_ends(const struct cf_extent *e, struct cf_extent out[static 2])
 	out[1] = (struct cf_extent){.off = e->off + e->bytes - n, .bytes = n};
 }
 
-static void free_buffer(uint8_t **p)
-{
-	free(*p);
-}
-
 static bool is_zero(const uint8_t *p, size_t len)
 {
 	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
@@ -60,7 +55,7 @@ static int read_step(struct cf_backing *b, uint8_t *buf, size_t len, uint64_t at
 static int copy_extent(struct cf_backing *b, uint64_t base, struct cf_extent e, int fd, uint64_t *lost,
 					   struct cf_err *err)
 {
-	CF_CLEANUP(free_buffer) uint8_t *buf = malloc(STEP_BYTES);
+	CF_CLEANUP(cf_freep) uint8_t *buf = malloc(STEP_BYTES);
 	if (!buf)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	for (uint64_t done = 0; done < e.bytes;) {

@@ -27,12 +27,6 @@ struct alignment {
 	uint32_t block, memory;
 };
 
-static void free_memory(void **p)
-{
-	free(*p);
-	*p = NULL;
-}
-
 static bool is_alignment(uint64_t n)
 {
 	return n && n <= CF_ALIGNED_BLOCK_MAX && (n & (n - 1)) == 0;
@@ -62,7 +56,7 @@ static struct alignment ask_alignment(int fd, const struct stat *st)
 /* The smallest block from there on that can really be read. */
 static int find_alignment(int fd, struct alignment *out, struct cf_err *err)
 {
-	CF_CLEANUP(free_memory) void *buf = NULL;
+	CF_CLEANUP(cf_freep) void *buf = NULL;
 	struct stat st;
 	if (fstat(fd, &st) != 0)
 		return cf_fail(err, -EIO, "cannot look at the image: %s", strerror(errno));

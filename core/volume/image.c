@@ -145,15 +145,10 @@ static bool same_object(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static void free_string(char **s)
-{
-	free(*s);
-}
-
 bool cf_backing_loop_user(const char *sys_block, const char *path, const struct stat *st, char *name, size_t name_size)
 {
 	CF_CLEANUP(cf_close_dir) DIR *dir = opendir(sys_block);
-	CF_CLEANUP(free_string) char *resolved = realpath(path, NULL);
+	CF_CLEANUP(cf_freep) char *resolved = realpath(path, NULL);
 	if (!dir)
 		return false;
 	for (struct dirent *e; (e = readdir(dir));) {

@@ -38,6 +38,9 @@ enum cf_discards { CF_DISCARDS_REFUSED, CF_DISCARDS_ALLOWED };
 		cf_taken_;                     \
 	})
 
+/** cf_freep - CF_CLEANUP helper for a variable that points to memory of malloc; NULL is "none". @var: its address. */
+void cf_freep(void *var);
+
 /** cf_close_fd - CF_CLEANUP helper for a descriptor; -1 is "none". */
 void cf_close_fd(int *fd);
 

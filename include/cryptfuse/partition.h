@@ -71,7 +71,4 @@ int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_searc
 /** cf_partition_type_name - what a type of partition is called: "Linux LUKS"; NULL unknown. */
 const char *cf_partition_type_name(const char *type);
 
-/** cf_partitions_freep - CF_CLEANUP helper for a list; takes NULL, leaves NULL. */
-void cf_partitions_freep(struct cf_partitions **list);
-
 #endif
