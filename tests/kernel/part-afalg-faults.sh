@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# takes 60 s
 # Calls of the AF_ALG engine to the kernel fail one by one: never a wrong byte. First with the kernel's synchronous ciphers,
 # then with its asynchronous software driver, cryptd, and several requests outstanding. What the kernel prefers to both, because
 # it uses the processor's instructions, is taken away meanwhile.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
+# takes 20 s
 # The program itself, as an ordinary user: what dm-crypt wrote under random tables is read through the mounted file, random
 # ranges are written through it, and dm-crypt reads those.
 set -euo pipefail

@@ -6,6 +6,7 @@
 #
 # KERNEL_IMAGE: .../boot/vmlinuz-VERSION, with .../lib/modules/VERSION beside it (default: the newest in /boot).
 
+jobs_default=1
 slow=6 # every instruction is emulated, and files come over a socket
 
 kernel_check() {
@@ -62,5 +63,5 @@ kernel_boot() {
 		-chardev "socket,id=root,path=$out/root.sock" -device vhost-user-fs-pci,chardev=root,tag=root \
 		-chardev "socket,id=out,path=$out/out.sock" -device vhost-user-fs-pci,chardev=out,tag=out \
 		-kernel "$image" -initrd "$out/first.cpio.gz" \
-		-append "console=ttyS0 quiet panic=-1 INIT=$here/init RUN=$out" </dev/null
+		-append "console=ttyS0 quiet panic=-1 INIT=$here/init RUN=$out $*" </dev/null
 }

@@ -26,7 +26,8 @@ memory_folder() {
 
 kernel_prepare() { :; }
 
+# kernel_boot WORD… - in place of this process; init finds the words NAME=VALUE in its environment
 kernel_boot() {
 	exec env "TMPDIR=$(memory_folder)" timeout -k 10 "$limit_s" linux.uml "mem=$memory" rootfstype=hostfs rootflags=/ ro \
-		"init=$here/init" "RUN=$out" con=null con0=null,fd:1 quiet </dev/null
+		"init=$here/init" "RUN=$out" "$@" con=null con0=null,fd:1 quiet </dev/null
 }
