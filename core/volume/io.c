@@ -97,6 +97,13 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 	for (size_t done = 0, take; done < len; done += take) {
 		uint64_t at = off + done;
 		size_t skip = offset_in_du(v, at);
+		if (!skip && !((len - done) & (v->du_bytes - 1))) {
+			take = min_size(len - done, v->chunk_bytes);
+			int rc2 = fetch(v, w, buf + done, take, cf_volume_at(v, at));
+			if (!rc2) rc2 = cf_volume_decrypt(v, w, cf_volume_du(v, at), take >> v->du_shift, buf + done, buf + done);
+			if (rc2) return rc2;
+			continue;
+		}
 		take = min_size(len - done, v->chunk_bytes - skip);
 		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
 		int rc = fetch(v, w, w->crypt, cipher_len, cf_volume_at(v, at - skip));
