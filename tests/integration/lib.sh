@@ -173,11 +173,11 @@ model() { "$CRYPTFUSE_TOOLS/model" "$@"; }
 
 # ---- waiting and comparing ----
 
-# wait_for SECONDS WHAT COMMAND…: until the command succeeds; never longer. The command is run again and again, its
-# arguments are not expanded again.
+# wait_for WHAT COMMAND…: until the command succeeds, up to a minute: machines can be busy. The command is run again and
+# again, its arguments are not expanded again.
 wait_for() {
-	local end=$((SECONDS + $1 + 1)) what=$2
-	shift 2
+	local end=$((SECONDS + 60)) what=$1
+	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || fail "waited in vain for $what"
 		sleep 0.02
@@ -260,7 +260,7 @@ gone() { # MNT
 
 assert_gone() { # MNT
 	! mounted "$1" || fail "$1 is still mounted"
-	wait_for 5 "the daemon of $1 to end" gone "$1"
+	wait_for "the daemon of $1 to end" gone "$1"
 }
 
 # One field of the status, as text.
@@ -284,7 +284,7 @@ start_hold() {
 	"$CRYPTFUSE_TOOLS/fileop" hold "$1" 1000 300000 "$2" <"$S/hold.fifo" >"$S/hold.out" &
 	HOLDER=$!
 	exec 8>"$S/hold.fifo"
-	wait_for 5 "the holder" grep -q ready "$S/hold.out"
+	wait_for "the holder" grep -q ready "$S/hold.out"
 }
 
 stop_hold() {

@@ -54,7 +54,7 @@ no_place() {
 assert_nothing() {
 	assert_eq "mounts left" "" "$(awk -v d="$D" -v r="$RUN/" '$5 == d || index($5, r) == 1 { print $5 }' /proc/self/mountinfo)"
 	assert_eq "places left" "" "$(find "$RUN" /run/cryptfuse -name 'mount-*' 2>/dev/null || :)"
-	wait_for 10 "the processes to end" nobody_runs
+	wait_for "the processes to end" nobody_runs
 }
 
 encrypted() { # PLAIN: PLAIN.enc holds the same, as a volume

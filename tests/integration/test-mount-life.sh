@@ -55,7 +55,7 @@ umount_vol
 mount_vol "${OPTS[@]}" "$S/ext4.enc"
 assert_eq "half undone" text "$(cat "$D/half")"
 fusermount3 -u "$D"
-wait_for 10 "the volume to be closed" no_place
+wait_for "the volume to be closed" no_place
 assert_nothing
 cf_exit 4 'nothing that you mounted' umount "$D"
 
@@ -103,9 +103,9 @@ for sig in TERM HUP KILL-OPENER; do
 	XDG_RUNTIME_DIR=$RUN "$CRYPTFUSE" mount "${OPTS[@]}" "$S/ext4.enc" "$D" <"$S/prompt" 2>"$S/prompt.err" &
 	mount_pid=$!
 	exec 7>"$S/prompt"
-	wait_for 10 "the prompt" prompting
+	wait_for "the prompt" prompting
 	if [ $sig = KILL-OPENER ]; then
-		wait_for 10 "the opener" pgrep -P $mount_pid
+		wait_for "the opener" pgrep -P $mount_pid
 		pkill -KILL -o -P $mount_pid
 	else
 		kill -$sig $mount_pid

@@ -40,7 +40,7 @@ umount_vol
 # ---- umount(8) undoes it all, too ----
 mount_vol --readonly "${OPTS[@]}" "$S/ext4.enc"
 umount "$D"
-wait_for 10 "the volume to be closed" no_place
+wait_for "the volume to be closed" no_place
 assert_nothing
 no_loop
 
@@ -123,7 +123,7 @@ mount --bind "$S/hangs" /usr/bin/fuse2fs
 started() { ls "$RUN"/cryptfuse/mount-*/started; }
 "${AS[@]}" env "XDG_RUNTIME_DIR=$RUN" "$CRYPTFUSE" mount "${OPTS[@]}" "$S/ext4.enc" "$D" <<<"$PASS" 2>"$S/hang.err" &
 pid=$!
-wait_for 20 "the program" started
+wait_for "the program" started
 rm -f "$RUN"/cryptfuse/mount-*/started
 pkill -TERM -o -f "^$CRYPTFUSE mount .*$S/ext4.enc"
 rc=0
