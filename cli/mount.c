@@ -68,6 +68,7 @@ static const struct cli_option inner_options[] = {
 static const struct cli_group mount_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"File system", inner_options},
 	{"General", cli_quiet_options},
 	{"Help", cli_help_options},
