@@ -36,6 +36,7 @@ static const struct cli_option decrypt_options[] = {
 static const struct cli_group decrypt_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"Output", decrypt_options},
 	{"Digests", cli_digest_options},
 	{"General", cli_quiet_options},

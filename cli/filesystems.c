@@ -194,16 +194,9 @@ static int by_kernel(const struct filesystem *fs, const struct cli_mount_job *jo
 
 /* ---- the kernel's own ---- */
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 static int kernel_has(const char *name)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen("/proc/filesystems", "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen("/proc/filesystems", "re");
 	char line[128];
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';

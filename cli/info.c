@@ -31,6 +31,7 @@ static const struct cli_option info_options[] = {
 
 static const struct cli_group info_groups[] = {
 	{"Output", info_options},
+	{"From crypttab", cli_crypttab_options},
 	{"Help", cli_help_options},
 	{NULL, NULL},
 };

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "cryptfuse/crypttab.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
@@ -111,12 +110,8 @@ static int run_open(const struct cli_opts *given, struct cf_err *err)
 	struct cf_serve_opts s = {0};
 	struct cf_serve daemon = {.sock = -1};
 	struct cf_open_plan plan = {0};
-	struct cf_crypttab line;
-	int rc = cli_crypttab(&o, "open", &line, err);
-	if (rc)
-		return rc;
 	o.volume.image = o.args[0];
-	rc = plan_mount(&o, &s, err);
+	int rc = plan_mount(&o, &s, err);
 	if (rc || (rc = cf_serve_fork(&daemon, &s, err)))
 		return rc;
 	rc = start(&o, &daemon, &plan, err);
@@ -136,7 +131,7 @@ const struct cli_command cli_open = {
 	.name = "open",
 	.args = "IMAGE MOUNTPOINT",
 	.about = "Show the decrypted volume as a file: MOUNTPOINT/volume, or MOUNTPOINT if it is a file",
-	.min_args = 1, /* with --crypttab */
+	.min_args = 2,
 	.max_args = 2,
 	.groups = open_groups,
 	.run = run_open,

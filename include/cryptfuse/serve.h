@@ -37,6 +37,7 @@ struct cf_serve_opts {
 	char mountpoint[PATH_MAX]; /* absolute, resolved */
 	char image[PATH_MAX];      /* absolute, resolved: fsname and status */
 	char name[NAME_MAX + 1];   /* of the file in directory mode: "volume" */
+	char directory[PATH_MAX];  /* where `mount` shows what is in it, absolute; "": it was opened by `open` */
 	enum cf_mount_kind kind;
 	enum cf_mount_share share;
 	mode_t mode; /* permission bits of the file: 0600, 0400 read-only, or --mode */
