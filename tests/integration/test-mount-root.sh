@@ -10,7 +10,7 @@ need losetup mkfs.ext4 e2fsck debugfs dumpe2fs mkntfs ntfs-3g fuse2fs pgrep
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 no_loop() {
-	assert_eq "loop devices left" "" "$(losetup -nO BACK-FILE | grep -F mount- || :)"
+	assert_eq "loop devices left" "" "$(losetup -nO BACK-FILE | grep -F "$S/" || :)"
 }
 
 fs_type() {
