@@ -138,6 +138,8 @@ static int load_format(struct cf_header *h, const struct cf_header_format *f, co
 	h->format = f;
 	h->said[0] = '\0';
 	int rc = f->areas(s, first, &areas);
+	if (rc && rc != -EINVAL)
+		return cf_fail(why, rc, "%s", strerror(-rc));
 	if (!rc)
 		rc = load_copy(h, s, &areas, why);
 	if (rc || !f->key_areas)
