@@ -4,7 +4,7 @@
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split jq fuse2fs
+need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split jq
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
