@@ -25,11 +25,10 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "undo.h"
 
 #define NOT_STARTED 127 /* exit status, as a shell has it */
 #define POLL_NS 10000000L
-#define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
-#define RELEASE_NS 100000000L
 
 /* ---- the keeper ---- */
 
@@ -82,27 +81,14 @@ static void wait_for_unmount(const struct cli_place *place)
 		poll(&p, 1, -1);
 }
 
-int cli_mounter_close(const struct cli_place *place, struct cf_err *err)
-{
-	const struct timespec pause = {.tv_nsec = RELEASE_NS};
-	struct cf_mount m;
-	for (int i = 0;; i++) {
-		struct cf_err why = {0};
-		int rc = cf_mounts_find(place->volume, &m);
-		rc = rc > 0 ? cli_close_mount(&m, &why) : rc;
-		if (rc != -EBUSY || i == RELEASE_TRIES)
-			return rc ? cf_fail(err, rc, "%s", why.code ? why.text : strerror(-rc)) : 0;
-		nanosleep(&pause, NULL);
-	}
-}
-
 /* Somebody has unmounted the file system in another way. What fails is left for `umount`, which can say so. */
 static void close_volume(struct cli_place *place)
 {
+	struct cf_err err = {0};
 	char text[PATH_MAX];
 	if (cli_place_read(place, "undoing", text) || cli_place_read(place, "ended", text))
 		return;
-	const int rc = cli_mounter_close(place, NULL);
+	const int rc = cli_undo_volume(place, &err);
 	if (rc == 0)
 		cli_place_remove(place);
 	else if (rc == -EIO)

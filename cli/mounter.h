@@ -30,9 +30,4 @@ int cli_mounter_run(const struct cli_program *program, const struct cli_place *p
  * Returns 0; 1 it has not ended well, as @how says; -ETIMEDOUT. */
 int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char how[static PATH_MAX]) CF_MUST_CHECK;
 
-/** cli_mounter_close - close the place's volume, once nothing is mounted from it any more
- * Waits a few seconds for a loop device, which the kernel lets go of after the unmount. 0; what cli_close_mount says.
- */
-int cli_mounter_close(const struct cli_place *place, struct cf_err *err) CF_MUST_CHECK;
-
 #endif

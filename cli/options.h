@@ -123,7 +123,8 @@ extern const struct cli_option cli_help_options[];     /* every command has it *
 
 /** cli_options_parse - a command's arguments into @out, defaults filled in
  * @argv: argv[0] is the command's name. An option given twice: the last counts, but for CLI_NUMBERS; two different
- * options for one field contradict each other. --crypttab stands for one argument. Returns 0; -EINVAL with a line that names the option and the text. With
+ * options for one field contradict each other. --crypttab stands for one argument. Returns 0; -EINVAL with a line that
+ * names the option and the text. With
  * --help the number of arguments is not judged. */
 int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, struct cli_opts *out,
 					  struct cf_err *err) CF_MUST_CHECK;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -15,6 +16,9 @@
 #include "cryptfuse/mounts.h"
 #include "mounter.h"
 #include "undo.h"
+
+#define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
+#define RELEASE_NS 100000000L
 
 static const struct cli_group umount_groups[] = {
 	{"Help", cli_help_options},
@@ -60,6 +64,20 @@ static int await_daemon(const struct cli_place *p, struct cf_err *err)
 	return rc;
 }
 
+int cli_undo_volume(const struct cli_place *p, struct cf_err *err)
+{
+	const struct timespec pause = {.tv_nsec = RELEASE_NS};
+	struct cf_mount m;
+	for (int i = 0;; i++) {
+		struct cf_err why = {0};
+		int rc = cf_mounts_find(p->volume, &m);
+		rc = rc > 0 ? cli_close_mount(&m, &why) : rc;
+		if (rc != -EBUSY || i == RELEASE_TRIES)
+			return rc ? cf_fail(err, rc, "%s", why.code ? why.text : strerror(-rc)) : 0;
+		nanosleep(&pause, NULL);
+	}
+}
+
 int cli_undo(struct cli_place *p, struct cf_err *err)
 {
 	struct cf_err how = {0};
@@ -72,7 +90,7 @@ int cli_undo(struct cli_place *p, struct cf_err *err)
 	const int ended = await_daemon(p, &how);
 	if (ended == -ETIMEDOUT)
 		return cf_fail(err, ended, "%s", how.text);
-	rc = cli_mounter_close(p, err);
+	rc = cli_undo_volume(p, err);
 	if (rc && rc != -EIO)
 		return rc;
 	cli_place_remove(p);

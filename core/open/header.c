@@ -138,6 +138,8 @@ static int load_format(struct cf_header *h, const struct cf_header_format *f, co
 	h->format = f;
 	h->said[0] = '\0';
 	int rc = f->areas(s, first, &areas);
+	if (rc && rc != -EINVAL)
+		return cf_fail(why, rc, "%s", strerror(-rc));
 	if (!rc)
 		rc = load_copy(h, s, &areas, why);
 	if (rc || !f->key_areas)
@@ -295,6 +297,21 @@ static int place_in_one(const struct cf_header *h, const struct cf_layout *l, ui
 	plan->cipher.iv_offset = l->iv_offset;
 	plan->data_off += h->off;
 	return 0;
+}
+
+void cf_header_check(struct cf_header *h, char problem[static CF_ERR_TEXT])
+{
+	CF_CLEANUP(cf_freep) struct cf_open_plan *plan = calloc(1, sizeof(*plan));
+	struct cf_layout layout;
+	struct cf_err err = {0};
+	if (*problem || !plan)
+		return;
+	if (h->format->layout(h, h->bytes, &layout, &err) == 0 && h->place == CF_HEADER_IN_FRONT &&
+		layout.data_off >= h->bytes)
+		put_text(problem, CF_ERR_TEXT,
+				 "its data is not here: the image is cut off, or it is a header that was kept apart, for --header");
+	else if (cf_header_plan(h, 0, plan, &err) != 0 || cf_cipher_check(&plan->cipher, NULL, &err) != 0)
+		put_text(problem, CF_ERR_TEXT, err.text);
 }
 
 int cf_header_plan(struct cf_header *h, uint64_t sectors, struct cf_open_plan *plan, struct cf_err *err)

@@ -152,6 +152,8 @@ static void find_problem(struct cf_header *h, char problem[static CF_ERR_TEXT])
 		say_segment(segment_at(root, i), problem);
 	if (!*problem && !segment_at(root, 0))
 		snprintf(problem, CF_ERR_TEXT, "its header names no data");
+	if (!*problem && !cf_header_key_bytes(h)) /* the keyslots alone say how long the key is */
+		snprintf(problem, CF_ERR_TEXT, "its keyslots are erased: nothing but a backup of its header opens it");
 }
 
 /* ---- what it says ---- */

@@ -11,6 +11,10 @@ OPTS=(--type plain -c aes-xts-plain64 -s 512 -h sha512)
 RUN=$S/run
 "${AS[@]}" mkdir "$D"
 "${AS[@]}" mkdir -m 0700 "$RUN"
+if [ "$(id -u)" = 0 ]; then # root's own places, in this namespace: another run at the same time has others
+	[ -d /run/cryptfuse ] || mkdir -m 0700 /run/cryptfuse
+	mount -t tmpfs -o mode=0700 places /run/cryptfuse
+fi
 
 cf() {
 	timeout -k 5 120 "${AS[@]}" env "XDG_RUNTIME_DIR=$RUN" "$CRYPTFUSE" "$@"

@@ -4,7 +4,7 @@
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split
+need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split jq
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
@@ -37,10 +37,10 @@ if_fuse2fs() {
 lines_of() { # PAGE
 	awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
 		/^\.Bd/ { block = "" }
-		/^\$ / { block = block substr($0, 3) "\n" }
+		/^\$ / || more { line = more ? $0 : substr($0, 3); more = line ~ /\|$/; block = block line (more ? " " : "\n") }
 		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
 }
-for page in cryptfuse.1 cryptfuse-open.1 cryptfuse-close.1 cryptfuse-status.1 cryptfuse-bench.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1 cryptfuse-mount.1; do lines_of $page; done >"$S/lines"
+for page in cryptfuse.1 cryptfuse-{open,close,status,info,bench,decrypt,encrypt,create,mount}.1; do lines_of "$page"; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in
