@@ -52,11 +52,11 @@ static int keep_api_name(struct cf_word name, struct cf_word iv, struct cf_word 
 		return cf_fail(err, -EINVAL, "essiv needs a hash, as in essiv:sha256");
 	if (name.len >= CF_NAME_MAX || (essiv && ivopts.len >= CF_NAME_MAX))
 		return cf_fail(err, -EINVAL, "the cipher's name is longer than %u characters", CF_NAME_MAX - 1);
-	if (name.len && memchr(name.at, ':', name.len)) /* no name of the kernel's has one: it could not be written again */
-		return cf_word_unknown(name, err);
 	int len = essiv
 				  ? snprintf(text, sizeof(text), "essiv(%.*s,%.*s)", (int)name.len, name.at, (int)ivopts.len, ivopts.at)
 				  : snprintf(text, sizeof(text), "%.*s", (int)name.len, name.at);
+	if (strchr(text, ':')) /* no name of the kernel's has one: it could not be written again */
+		return cf_word_unknown(name, err);
 	*out = (struct cf_cipher_spec){.mode = CF_MODE_API, .keycount = cf_word_is(iv, "lmk") ? LMK_KEYS : 1};
 	int rc = cf_word_put(out->cipher, (struct cf_word){text, (size_t)len}, "name", err);
 	if (rc || !iv.at)
