@@ -50,6 +50,8 @@ static int keep_api_name(struct cf_word name, struct cf_word iv, struct cf_word 
 	const bool essiv = cf_word_is(iv, "essiv");
 	if (essiv && !ivopts.len)
 		return cf_fail(err, -EINVAL, "essiv needs a hash, as in essiv:sha256");
+	if (essiv && strcspn(ivopts.at, ",()") < ivopts.len) /* it would be another name inside essiv(…) */
+		return cf_word_unknown(ivopts, err);
 	if (name.len >= CF_NAME_MAX || (essiv && ivopts.len >= CF_NAME_MAX))
 		return cf_fail(err, -EINVAL, "the cipher's name is longer than %u characters", CF_NAME_MAX - 1);
 	int len = essiv
