@@ -102,11 +102,11 @@ static int parse_parts(struct cf_word cipher, struct cf_word mode, struct cf_wor
 	int rc = cf_spec_apply_mode(mode, cipher, out, &why);
 	if (!rc)
 		rc = apply_iv(iv, ivopts, out, &why);
+	if (!strcmp(out->mode, "ecb"))
+		iv = (struct cf_word){NULL, 0};
 	if (rc == -EINVAL || !can_keep(out, iv) || (!rc && is_ours(out)))
 		return rc ? cf_fail(err, rc, "%s", why.text) : 0;
 	int len = snprintf(name, sizeof(name), "%.*s(%.*s)", (int)mode.len, mode.at, (int)cipher.len, cipher.at);
-	if (!strcmp(out->mode, "ecb"))
-		iv = (struct cf_word){NULL, 0};
 	return keep_api_name((struct cf_word){name, (size_t)len}, iv, ivopts, out, err);
 }
 
@@ -130,6 +130,8 @@ static int parse_capi(struct cf_word api, struct cf_cipher_spec *out, struct cf_
 {
 	struct cf_word ivopts = cf_word_cut_last(&api, ':'), iv = cf_word_cut_last(&api, '-');
 	struct cf_err why = {0};
+	if (iv.at && strcspn(iv.at, "(:") < iv.len)
+		return cf_fail(err, -EINVAL, "unknown IV mode '%.*s'", (int)(iv.len < 64 ? iv.len : 64), iv.at);
 	int rc = cf_spec_apply_api(api, out, &why);
 	if (!rc && !iv.at && strcmp(out->mode, "ecb") != 0)
 		return cf_fail(

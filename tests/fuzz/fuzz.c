@@ -5,6 +5,7 @@
 
 #include "fuzz.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -97,4 +98,14 @@ int fuzz_file(const void *bytes, size_t len, char path[static 32])
 	fuzz_must(fd >= 0 && write(fd, bytes, len) == (ssize_t)len && lseek(fd, 0, SEEK_SET) == 0);
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 	return fd;
+}
+
+int fuzz_read_only(int fd)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int out = open(path, O_RDONLY | O_CLOEXEC);
+	fuzz_must(out >= 0);
+	close(fd);
+	return out;
 }

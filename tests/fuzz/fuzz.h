@@ -17,12 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /** fuzz_must - an invariant: where it does not hold the target ends as a crash does. */
-#define fuzz_must(what)                                                                    \
-	do {                                                                                   \
-		if (!(what)) {                                                                     \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what);      \
-			abort();                                                                       \
-		}                                                                                  \
+#define fuzz_must(what)                                                               \
+	do {                                                                              \
+		if (!(what)) {                                                                \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what); \
+			abort();                                                                  \
+		}                                                                             \
 	} while (0)
 
 /** An input that is eaten from its front; past its end it is zeros. */
@@ -55,5 +55,8 @@ void fuzz_judged(int rc, const struct cf_err *err);
 
 /** fuzz_file - a file in memory with that content, and its path. The caller closes the descriptor. */
 int fuzz_file(const void *bytes, size_t len, char path[static 32]);
+
+/** fuzz_read_only - takes a descriptor, and gives one that only reads. */
+int fuzz_read_only(int fd);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* fuzz_ipc.c - what the daemon hears over its socket: a sound order with some bytes changed, cut, or with another number
- * of descriptors; parts; answers. What it takes is sane, and what it refuses leaves no descriptor behind. */
+/* fuzz_ipc.c - what the daemon hears over its socket: a sound order with some bytes changed, cut, or with another
+ * number of descriptors; parts; answers. What it takes is sane, and what it refuses leaves no descriptor behind. */
 #include "config.h"
 
 #include <errno.h>
@@ -110,17 +110,13 @@ static void check_open(const struct cf_open_plan *plan, const struct cf_image *i
 
 static struct cf_open_plan sound_plan(void)
 {
-	struct cf_open_plan p = {.bytes = 1 << 20,
-							 .data_off = 4096,
-							 .access = CF_READ_WRITE,
-							 .n_workers = 4,
-							 .n_permits = 2,
-							 .cipher = {.cipher = "aes",
-										.mode = "xts",
-										.iv = "plain64",
-										.keycount = 1,
-										.key_bytes = 64,
-										.du_bytes = 4096}};
+	struct cf_open_plan p = {
+		.bytes = 1 << 20,
+		.data_off = 4096,
+		.access = CF_READ_WRITE,
+		.n_workers = 4,
+		.n_permits = 2,
+		.cipher = {.cipher = "aes", .mode = "xts", .iv = "plain64", .keycount = 1, .key_bytes = 64, .du_bytes = 4096}};
 	p.segment[0] = (struct cf_segment){.bytes = 1 << 19, .data_off = 4096};
 	p.segment[1] = (struct cf_segment){.off = 1 << 19, .bytes = 1 << 19, .data_off = 1 << 20};
 	return p;

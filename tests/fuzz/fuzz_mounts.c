@@ -27,7 +27,8 @@ static int take(void *ctx, const struct cf_mount *m)
 static void find(const void *text, size_t len, struct found *out)
 {
 	char path[32];
-	CF_CLEANUP(cf_close_fd) int fd = fuzz_file(text, len, path);
+	CF_CLEANUP(cf_close_fd) int fd = -1;
+	fd = fuzz_file(text, len, path);
 	out->n = 0;
 	int rc = cf_mounts_each_in(path, take, out);
 	fuzz_must(rc == (out->n == MOUNTS_MAX ? 17 : 0));

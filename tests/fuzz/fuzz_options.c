@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* fuzz_options.c - options, keys and an image, as a command line brings them to core/open: one judgement and one key for
- * the same words, a plan that lies in the image, and a key where one is needed and nowhere else.
+/* fuzz_options.c - options, keys and an image, as a command line brings them to core/open: one judgement and one key
+ * for the same words, a plan that lies in the image, and a key where one is needed and nowhere else.
  *
  * The first lines of an input are the texts, then come the numbers, and what is left is the key file or passphrase. */
 #include "config.h"
@@ -46,7 +46,8 @@ static const char *given(const char *text)
 
 static void take_words(struct fuzz_in *in, struct words *w, struct cf_open_opts *o)
 {
-	static const char *const engines[] = {"openssl", "openssl", "openssl", "gcrypt", "null", "", "no such engine", NULL};
+	static const char *const engines[] = {"openssl", "openssl", "openssl",        "gcrypt",
+										  "null",    "",        "no such engine", NULL};
 	w->cipher = fuzz_line(in);
 	w->hash = fuzz_line(in);
 	w->key_slot = fuzz_line(in);
@@ -165,6 +166,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	w.image.access = opts.access;
 	w.image.fd[0] = memfd_create("image", MFD_CLOEXEC);
 	fuzz_must(w.image.fd[0] >= 0 && ftruncate(w.image.fd[0], (off_t)w.image_bytes) == 0);
+	if (opts.access == CF_READ_ONLY)
+		w.image.fd[0] = fuzz_read_only(w.image.fd[0]);
 	int rc = open_once(&w, &opts, &first, &err);
 	fuzz_must(open_once(&w, &opts, &again, &err_again) == rc);
 	if (!rc) {

@@ -37,7 +37,8 @@ static void check(parse_fn *parse, const char *text)
 		fuzz_must(memcmp(&spec, &blank, sizeof(spec)) == 0);
 		return;
 	}
-	fuzz_must(spec.key_bytes == blank.key_bytes && spec.du_bytes == blank.du_bytes && spec.iv_offset == blank.iv_offset);
+	fuzz_must(spec.key_bytes == blank.key_bytes && spec.du_bytes == blank.du_bytes &&
+			  spec.iv_offset == blank.iv_offset);
 	cf_spec_format_cipher(&spec, written, sizeof(written));
 	again = blank;
 	fuzz_must(cf_spec_parse_cipher(written, &again, &none) == 0);

@@ -3,6 +3,7 @@
  * parses to the same table and key. */
 #include "config.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,16 +34,30 @@ static void put_key(char *out, const uint8_t *key, uint32_t bytes)
 		strcpy(out, "-");
 }
 
+/* As device-mapper wants a field that holds blanks or backslashes. */
+static void quote(const char *text, char *out)
+{
+	for (; *text; text++) {
+		if (isspace((unsigned char)*text) || *text == '\\')
+			*out++ = '\\';
+		*out++ = *text;
+	}
+	*out = '\0';
+}
+
 static char *write_again(const struct cf_table *t, const uint8_t *key)
 {
-	char cipher[CF_SPEC_TEXT], hex[2 * CF_KEY_MAX + 2];
+	char cipher[CF_SPEC_TEXT], quoted[2 * CF_SPEC_TEXT], hex[2 * CF_KEY_MAX + 2];
 	char *line = malloc(LINE_MAX_BYTES);
 	const bool discards = t->discards == CF_DISCARDS_ALLOWED;
 	const bool large = t->cipher.iv_numbering == CF_IV_LARGE_SECTORS;
 	put_key(hex, key, t->cipher.key_bytes);
 	cf_spec_format_cipher(&t->cipher, cipher, sizeof(cipher));
-	fuzz_must(line && snprintf(line, LINE_MAX_BYTES, "name: 0 %" PRIu64 " crypt %s %s %" PRIu64 " 7:0 %" PRIu64 " %d sector_size:%u%s%s\n",
-					   t->sectors, cipher, hex, t->cipher.iv_offset, t->data_sector, 1 + discards + large,
+	quote(cipher, quoted);
+	fuzz_must(line &&
+			  snprintf(line, LINE_MAX_BYTES,
+					   "name: 0 %" PRIu64 " crypt %s %s %" PRIu64 " 7:0 %" PRIu64 " %d sector_size:%u%s%s\n",
+					   t->sectors, quoted, hex, t->cipher.iv_offset, t->data_sector, 1 + discards + large,
 					   t->cipher.du_bytes, large ? " iv_large_sectors" : "", discards ? " allow_discards" : "") > 0);
 	return line;
 }

@@ -50,7 +50,11 @@ static void check_parsers(const char *text, uint64_t max, uint64_t bare)
 	fuzz_must(got == (want ? 1234567 : (uint64_t)n));
 	const wide unit = unit_of(end, bare);
 	got = 1234567;
-	want = end == text ? -EINVAL : n > UINT64_MAX ? -ERANGE : *end && !unit ? -EINVAL : n * unit > INT64_MAX ? -ERANGE : 0;
+	want = end == text            ? -EINVAL
+		   : n > UINT64_MAX       ? -ERANGE
+		   : *end && !unit        ? -EINVAL
+		   : n * unit > INT64_MAX ? -ERANGE
+								  : 0;
 	fuzz_must(cf_units_parse_size(text, bare, &got) == want);
 	fuzz_must(got == (want ? 1234567 : (uint64_t)(n * unit)));
 }

@@ -3,8 +3,9 @@
  * where the input says so.
  *
  * A byte of the model is known, or it lies in a range that a failed operation was to change. Known bytes must read as
- * they are, whatever failed beside them; no call fails while the backing is well. At the end what lies around the volume
- * in the backing is as before, and without discards its ciphertext decrypts, without the volume, to the model. */
+ * they are, whatever failed beside them; no call fails while the backing is well. At the end what lies around the
+ * volume in the backing is as before, and without discards its ciphertext decrypts, without the volume, to the model.
+ */
 #include "config.h"
 
 #include <errno.h>

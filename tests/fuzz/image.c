@@ -76,4 +76,5 @@ void fuzz_image(struct fuzz_in *in, struct fuzz_image *out)
 	put_chunks(in, out);
 	if (out->flags & FUZZ_SEAL)
 		seal(out);
+	out->fd = fuzz_read_only(out->fd);
 }

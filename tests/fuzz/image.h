@@ -16,7 +16,7 @@ enum fuzz_image_flags {
 };
 
 struct fuzz_image {
-	int fd; /* the caller's */
+	int fd; /* the caller's, read-only */
 	uint64_t bytes;
 	unsigned flags;
 };
