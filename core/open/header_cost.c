@@ -14,8 +14,17 @@
 
 #define MEMORY_MAX_KIB (UINT64_C(4) << 20) /* what cryptsetup itself takes at most */
 #define LANES_MAX 64u                      /* of Argon2: it makes as many threads */
-#define ARGON2_MAX_KIB (UINT64_C(1) << 31) /* memory times passes: half an hour or so */
-#define PBKDF2_MAX (UINT64_C(1) << 30)     /* iterations: ten minutes or so */
+#define ARGON2_MAX_KIB (UINT64_C(1) << 31) /* memory times passes, of all keyslots that are tried: half an hour or so \
+											*/
+#define PBKDF2_MAX (UINT64_C(1) << 30)     /* iterations of all: ten minutes or so */
+#define DIGEST_BYTES 64u                   /* a longer key takes as much work again */
+
+/** A header on trial: what is asked for so far. */
+struct trial {
+	struct cf_header *h;
+	int slot; /* below 0: all are tried */
+	uint64_t argon2_kib, pbkdf2;
+};
 
 static uint64_t machine_kib(void)
 {
@@ -23,42 +32,54 @@ static uint64_t machine_kib(void)
 	return sysinfo(&s) == 0 ? (s.totalram + s.totalswap) / 1024 * s.mem_unit : UINT64_MAX;
 }
 
-static const char *way_out(int slot)
+static const char *way_out(const struct trial *t)
 {
-	return slot < 0 ? "; if another keyslot is yours, name it with --key-slot" : "";
+	return t->slot < 0 ? "; if another keyslot is yours, name it with --key-slot" : "";
 }
 
-static int judge_argon2(const struct crypt_pbkdf_type *kdf, int i, int slot, struct cf_err *err)
+static int judge_argon2(struct trial *t, const struct crypt_pbkdf_type *kdf, int i, struct cf_err *err)
 {
 	const uint64_t kib = kdf->max_memory_kb, here = machine_kib();
+	t->argon2_kib += kib * kdf->iterations;
 	if (kib > MEMORY_MAX_KIB)
 		return cf_fail(err, -ENOTSUP,
 					   "keyslot %d asks for %llu MiB of memory, more than the %llu MiB that are accepted%s", i,
-					   (unsigned long long)kib / 1024, (unsigned long long)MEMORY_MAX_KIB / 1024, way_out(slot));
+					   (unsigned long long)kib / 1024, (unsigned long long)MEMORY_MAX_KIB / 1024, way_out(t));
 	if (kib > here)
 		return cf_fail(err, -ENOMEM, "keyslot %d asks for %llu MiB of memory, and this machine has %llu MiB%s", i,
-					   (unsigned long long)kib / 1024, (unsigned long long)here / 1024, way_out(slot));
+					   (unsigned long long)kib / 1024, (unsigned long long)here / 1024, way_out(t));
 	if (kdf->parallel_threads > LANES_MAX)
 		return cf_fail(err, -ENOTSUP, "keyslot %d asks for %u threads, more than the %u that are accepted%s", i,
-					   kdf->parallel_threads, LANES_MAX, way_out(slot));
-	if (kdf->iterations > ARGON2_MAX_KIB / (kib ? kib : 1))
-		return cf_fail(
-			err, -ENOTSUP, "keyslot %d asks for %u passes over %llu MiB of memory; %llu MiB in all are accepted%s", i,
-			kdf->iterations, (unsigned long long)kib / 1024, (unsigned long long)ARGON2_MAX_KIB / 1024, way_out(slot));
+					   kdf->parallel_threads, LANES_MAX, way_out(t));
+	if (t->argon2_kib > ARGON2_MAX_KIB)
+		return cf_fail(err, -ENOTSUP,
+					   "keyslot %d asks for %u passes over %llu KiB of memory; %llu MiB in all are accepted%s", i,
+					   kdf->iterations, (unsigned long long)kib, (unsigned long long)ARGON2_MAX_KIB / 1024, way_out(t));
 	return 0;
 }
 
-static int judge_keyslot(struct cf_header *h, int i, int slot, struct cf_err *err)
+static int judge_pbkdf2(struct trial *t, uint64_t iterations, size_t key_bytes, int i, struct cf_err *err)
+{
+	t->pbkdf2 += iterations * ((key_bytes + DIGEST_BYTES - 1) / DIGEST_BYTES);
+	if (t->pbkdf2 > PBKDF2_MAX)
+		return cf_fail(err, -ENOTSUP,
+					   "keyslot %d asks for %llu iterations for a key of %zu bytes; %llu in all are accepted%s", i,
+					   (unsigned long long)iterations, key_bytes, (unsigned long long)PBKDF2_MAX, way_out(t));
+	return 0;
+}
+
+static int judge_keyslot(struct trial *t, int i, struct cf_err *err)
 {
 	struct crypt_pbkdf_type kdf = {0};
-	if (crypt_keyslot_get_pbkdf(h->cd, i, &kdf) != 0 || !kdf.type)
+	size_t key_bytes = 0;
+	if (crypt_keyslot_get_pbkdf(t->h->cd, i, &kdf) != 0 || !kdf.type ||
+		!crypt_keyslot_get_encryption(t->h->cd, i, &key_bytes))
 		return 0; /* it is not opened by a passphrase */
-	if (strcmp(kdf.type, CRYPT_KDF_PBKDF2) != 0)
-		return judge_argon2(&kdf, i, slot, err);
-	if (kdf.iterations > PBKDF2_MAX)
-		return cf_fail(err, -ENOTSUP, "keyslot %d asks for %u iterations, more than the %llu that are accepted%s", i,
-					   kdf.iterations, (unsigned long long)PBKDF2_MAX, way_out(slot));
-	return 0;
+	if (key_bytes > CF_KEY_MAX)
+		return cf_fail(err, -ENOTSUP, "keyslot %d asks for a key of %zu bytes, more than the %u that are accepted%s", i,
+					   key_bytes, CF_KEY_MAX, way_out(t));
+	return strcmp(kdf.type, CRYPT_KDF_PBKDF2) ? judge_argon2(t, &kdf, i, err)
+											  : judge_pbkdf2(t, kdf.iterations, key_bytes, i, err);
 }
 
 int cf_header_digest_cost(struct cf_header *h, struct cf_err *err)
@@ -72,11 +93,12 @@ int cf_header_digest_cost(struct cf_header *h, struct cf_err *err)
 
 int cf_header_costs(struct cf_header *h, int slot, struct cf_err *err)
 {
+	struct trial t = {.h = h, .slot = slot};
 	int rc = 0;
 	if (!cf_header_is_luks(h))
 		return 0;
 	for (int i = 0; i < crypt_keyslot_max(crypt_get_type(h->cd)) && !rc; i++)
 		if ((slot < 0 || i == slot) && crypt_keyslot_status(h->cd, i) >= CRYPT_SLOT_ACTIVE)
-			rc = judge_keyslot(h, i, slot, err);
+			rc = judge_keyslot(&t, i, err);
 	return rc ? rc : cf_header_digest_cost(h, err);
 }

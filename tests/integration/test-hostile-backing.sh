@@ -15,7 +15,7 @@ PLAIN=(--type plain -c aes-xts-plain64 -s 512 -d "$S/key" --cache direct)
 
 fresh() {
 	new_image "$IMG" $BYTES sparse
-	open_vol "$M" "${PLAIN[@]}" "$@" "$IMG"
+	open_vol "$M" "${PLAIN[@]}" "$IMG"
 	dd if="$S/plain" of="$V" bs=1M conv=notrunc,fsync status=none
 }
 
