@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* fuzz_header.c - images with headers, through libcryptsetup: one judgement; what is shown prints; a volume that is
- * planned lies in its image, whatever the header says, and can be made and read at both ends. */
+ * planned lies in its image, whatever the header says, and can be made and read at both ends. The mutator knows what
+ * numbers look like: LUKS2's metadata is text. */
 #include "config.h"
 
 #include <errno.h>
@@ -124,6 +125,45 @@ static int load(struct cf_header **h, struct cf_backing *b, struct cf_err *err)
 		fuzz_judged(rc, err);
 	fuzz_must((rc == 0) == (*h != NULL));
 	return rc;
+}
+
+/* ---- numbers in a text ---- */
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t len, size_t max_len) __attribute__((weak)); /* libFuzzer's own */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len, size_t max_len, unsigned seed);
+
+static bool is_digit(uint8_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The first run of two digits or more at or after @from, and its end; false: none. */
+static bool find_number(const uint8_t *data, size_t len, size_t from, size_t *start, size_t *end)
+{
+	for (*start = from; *start + 1 < len; ++*start)
+		if (is_digit(data[*start]) && is_digit(data[*start + 1])) {
+			for (*end = *start; *end < len; ++*end)
+				if (!is_digit(data[*end]))
+					break;
+			return true;
+		}
+	return false;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len, size_t max_len, unsigned seed)
+{
+	const uint8_t random[] = {(uint8_t)(seed >> 8), (uint8_t)(seed >> 16)};
+	struct fuzz_in in = {random, sizeof(random)};
+	char digits[24];
+	size_t start, end;
+	if (seed % 2 || !len || !find_number(data, len, seed / 2 % len, &start, &end))
+		return LLVMFuzzerMutate(data, len, max_len);
+	const size_t n = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)fuzz_odd_number(&in));
+	if (len - (end - start) + n > max_len)
+		return LLVMFuzzerMutate(data, len, max_len);
+	memmove(data + start + n, data + end, len - end);
+	memcpy(data + start, digits, n);
+	return len - (end - start) + n;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

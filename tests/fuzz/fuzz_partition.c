@@ -12,7 +12,7 @@
 #include "cryptfuse/text.h"
 #include "image.h"
 
-#define SPLIT_MAX ((uint64_t)16 << 20) /* longer images are not cut: it is a copy */
+#define SPLIT_MAX ((uint64_t)4 << 20) /* longer images are not cut: it is a copy */
 
 static void check_text(const char *text, size_t size)
 {
