@@ -14,10 +14,11 @@
 
 #define MEMORY_MAX_KIB (UINT64_C(4) << 20) /* what cryptsetup itself takes at most */
 #define LANES_MAX 64u                      /* of Argon2: it makes as many threads */
-#define ARGON2_MAX_KIB (UINT64_C(1) << 31) /* memory times passes, of all keyslots that are tried: half an hour or so \
-											*/
-#define PBKDF2_MAX (UINT64_C(1) << 30)     /* iterations of all: ten minutes or so */
-#define DIGEST_BYTES 64u                   /* a longer key takes as much work again */
+#define ARGON2_MAX_KIB                                                                                            \
+	(UINT64_C(1) << 31)                /* memory times passes, of all keyslots that are tried: half an hour or so \
+										*/
+#define PBKDF2_MAX (UINT64_C(1) << 30) /* iterations of all: ten minutes or so */
+#define DIGEST_BYTES 64u               /* a longer key takes as much work again */
 
 /** A header on trial: what is asked for so far. */
 struct trial {

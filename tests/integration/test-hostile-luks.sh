@@ -25,9 +25,9 @@ luks2() { # PATH=VALUE…
 	python3 "$(dirname "$0")/luks2.py" "$IMG" "$@"
 }
 
-luks1() { # OFFSET HEX
+luks1() { # OFFSET BYTES
 	cp "$S/good" "$IMG"
-	printf "$(sed 's/../\\x&/g' <<<"$2")" | dd of="$IMG" bs=1 seek="$1" conv=notrunc status=none
+	printf %b "$2" | dd of="$IMG" bs=1 seek="$1" conv=notrunc status=none
 }
 
 refuse() { # EXIT PATTERN OPTION…
@@ -102,15 +102,16 @@ opens -d "$S/pass" --size $((4 * 1024 * 1024 / 512))
 refuse 1 'several pieces' --size $((4 * 1024 * 1024 / 512 + (1 << 55)))
 
 # ---- LUKS1 ----
+HUGE='\xff\xff\xff\xff' ZERO='\0\0\0\0'
 make luks1 --pbkdf-force-iterations 1000
-luks1 0 4c554b53
+luks1 0 LUKS
 opens -d "$S/pass"
-luks1 212 ffffffff
+luks1 212 "$HUGE"
 refuse 1 "$ASKED 4294967295 iterations for a key of 64 bytes; 1073741824 in all are accepted"
 opens -d "$S/second" --key-slot 1
-luks1 164 ffffffff
+luks1 164 "$HUGE"
 refuse 1 'to check the volume key the header asks for more than'
-for change in 104:ffffffff 108:ffffffff 108:00000000 248:ffffffff 252:ffffffff 252:00000000; do # payload, key bytes, material, stripes
-	luks1 ${change%:*} ${change#*:}
+for change in 104:$HUGE 108:$HUGE 108:$ZERO 248:$HUGE 252:$HUGE 252:$ZERO; do # payload, key bytes, material, stripes
+	luks1 "${change%%:*}" "${change#*:}"
 	refuse_somehow
 done
