@@ -13,6 +13,7 @@
 enum fuzz_image_flags {
 	FUZZ_SEAL = 1,   /* make the checksum of a LUKS2 header right, so that what it says is looked at */
 	FUZZ_SECOND = 2, /* and put its second copy behind it */
+	FUZZ_MORE = 4,   /* do what takes long, too: unlock, or compare with a split image */
 };
 
 struct fuzz_image {
