@@ -12,13 +12,12 @@
 
 #include "header.h"
 
-#define MEMORY_MAX_KIB (UINT64_C(4) << 20) /* what cryptsetup itself takes at most */
+/* Of memory: what cryptsetup itself takes at most. Of work, over all keyslots that are tried: half an hour or so. */
+#define MEMORY_MAX_KIB (UINT64_C(4) << 20)
+#define ARGON2_MAX_KIB (UINT64_C(1) << 31) /* memory times passes */
+#define PBKDF2_MAX (UINT64_C(1) << 30)     /* iterations */
+#define DIGEST_BYTES 64u                   /* a longer key takes as much work again */
 #define LANES_MAX 64u                      /* of Argon2: it makes as many threads */
-#define ARGON2_MAX_KIB                                                                                            \
-	(UINT64_C(1) << 31)                /* memory times passes, of all keyslots that are tried: half an hour or so \
-										*/
-#define PBKDF2_MAX (UINT64_C(1) << 30) /* iterations of all: ten minutes or so */
-#define DIGEST_BYTES 64u               /* a longer key takes as much work again */
 
 /** A header on trial: what is asked for so far. */
 struct trial {
@@ -92,6 +91,14 @@ int cf_header_digest_cost(struct cf_header *h, struct cf_err *err)
 	return 0;
 }
 
+/* Those of low priority are tried only when they are named. */
+static bool is_tried(const struct trial *t, int i)
+{
+	if (crypt_keyslot_status(t->h->cd, i) < CRYPT_SLOT_ACTIVE)
+		return false;
+	return t->slot < 0 ? crypt_keyslot_get_priority(t->h->cd, i) != CRYPT_SLOT_PRIORITY_IGNORE : t->slot == i;
+}
+
 int cf_header_costs(struct cf_header *h, int slot, struct cf_err *err)
 {
 	struct trial t = {.h = h, .slot = slot};
@@ -99,7 +106,7 @@ int cf_header_costs(struct cf_header *h, int slot, struct cf_err *err)
 	if (!cf_header_is_luks(h))
 		return 0;
 	for (int i = 0; i < crypt_keyslot_max(crypt_get_type(h->cd)) && !rc; i++)
-		if ((slot < 0 || i == slot) && crypt_keyslot_status(h->cd, i) >= CRYPT_SLOT_ACTIVE)
+		if (is_tried(&t, i))
 			rc = judge_keyslot(&t, i, err);
 	return rc ? rc : cf_header_digest_cost(h, err);
 }

@@ -63,6 +63,8 @@ refuse 1 "$ASKED 2097151 MiB of memory, more than the 4096 MiB that are accepted
 opens -d "$S/second" --key-slot 1
 cryptsetup luksDump --dump-volume-key --volume-key-file "$S/vk" -q --key-file "$S/pass" "$S/good" >"$S/dump" 2>&1
 opens --volume-key-file "$S/vk"
+luks2 keyslots.0.kdf.memory=4294967296 keyslots.0.priority=0 # tried only when it is named
+opens -d "$S/second"
 luks2 keyslots.0.kdf.time=4294967295
 refuse 1 "$ASKED 2147483647 passes over 64 KiB of memory; 2097152 MiB in all are accepted"
 luks2 keyslots.0.kdf.time=2049 keyslots.0.kdf.memory=1048576
