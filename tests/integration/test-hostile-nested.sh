@@ -38,13 +38,13 @@ assert_exit 5 'in use' "$CRYPTFUSE" open "${PLAIN[@]}" -d "$S/key2" "$OUT/volume
 # the outer daemon dies
 dd if="$S/plain" of="$IN/volume" bs=1M count=1 conv=notrunc status=none
 kill -KILL "$(daemon_pid "$OUT/volume")"
-wait_for 10 "the outer daemon to die" dead
+wait_for "the outer daemon to die" dead
 if timeout 30 dd if="$IN/volume" of="$S/out" bs=4096 skip=700 count=1 iflag=direct status=none 2>"$S/io.err"; then
 	fail "a volume without an image was read"
 fi
 timeout -k 5 60 "$CRYPTFUSE" close "$IN" 2>"$S/close.err" && fail "closed without a word, though the last write is lost"
 assert_gone "$IN"
-wait_for 10 "what is left of the outer one to go away" gone "$OUT"
+wait_for "what is left of the outer one to go away" gone "$OUT"
 
 # nothing is wrong with the image
 nested
