@@ -20,13 +20,13 @@
 
 /* ---- words ---- */
 
-/* "\040" is a blank, for a name or path that holds one. */
+/* "\040" is a blank, for a name or path that holds one; none holds a NUL. */
 static void unescape(char *word)
 {
 	char *to = word;
 	for (const char *p = word; *p; p++) {
-		bool octal =
-			p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' && p[3] >= '0' && p[3] <= '7';
+		bool octal = p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' && p[3] >= '0' &&
+					 p[3] <= '7' && strncmp(p + 1, "000", 3) != 0;
 		*to++ = octal ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0')) : *p;
 		p += octal ? 3 : 0;
 	}

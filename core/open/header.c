@@ -267,7 +267,7 @@ static int place_in_segments(const struct cf_header *h, struct cf_layout *l, uin
 							 struct cf_open_plan *plan, struct cf_err *err)
 {
 	struct cf_segment *last = &l->segment[l->n_segments - 1];
-	if (sectors && sectors * CF_SECTOR_BYTES != last->off + last->bytes)
+	if (sectors && sectors != (last->off + last->bytes) / CF_SECTOR_BYTES)
 		return cf_fail(err, -EINVAL, "--size and --device-size cannot be given: the volume is in several pieces");
 	if (plan->discards == CF_DISCARDS_ALLOWED)
 		return cf_fail(err, -EINVAL, "--allow-discards cannot be given: the volume is in several pieces");
