@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* daemon.c - the daemon's life: start in a fixed order, serve, end.
  *
- * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, rights given up, then threads.
+ * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, sandbox, then threads.
  * Invariant: before "ready" it ends when its parent does; after it, only the kernel ends it: SIGTERM is passed to the
  * helper, which unmounts (HAZARDS 2). Threads: the main one and libfuse's workers; one that waits for signals. */
 #include "config.h"
@@ -17,8 +17,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -31,10 +31,6 @@
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
 #include "cryptfuse/volume.h"
-
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
-#endif
 
 struct daemon {
 	const struct cf_serve_opts *opts;
@@ -240,20 +236,29 @@ static int mount_volume(struct daemon *d, struct cf_err *err)
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
-/* From here on: no new programs, no rights. The sandbox proper belongs after this, before the threads. */
-static int give_up_rights(struct cf_err *err)
+/* The walls that this kernel or build has not. */
+static int note_gaps(struct daemon *d)
 {
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0); /* only with CAP_SYS_RESOURCE; without it serving works all the same */
-	cap_t none = cap_init();
-	int r = none ? cap_set_proc(none) : -1;
-	int code = errno;
-	if (none)
-		cap_free(none);
-	if (r != 0)
-		return cf_fail(err, -code, "cannot drop capabilities: %s", strerror(code));
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return cf_fail(err, -errno, "cannot set no_new_privs: %s", strerror(errno));
-	return 0;
+	static const char *const gaps[2][2] = {
+		{"there is no sandbox: this kernel has no Landlock, and it or this build no seccomp",
+		 "the sandbox is without Landlock, which this kernel lacks"},
+		{"the sandbox is without seccomp, which this kernel or this build lacks", NULL}};
+	const char *gap = gaps[d->ops.sandbox.landlock > 0][d->ops.sandbox.seccomp];
+	return gap ? cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, gap) : 0;
+}
+
+/* From here on: nothing but the open descriptors. The status was asked for once, since json-c opens a file for its
+ * first random number. */
+static int shut_box(struct daemon *d, struct cf_err *err)
+{
+	int r = cf_sandbox_drop_rights(err);
+	if (r < 0 || d->opts->sandbox == CF_SANDBOX_OFF)
+		return r;
+	free(cf_status_json(&d->ops));
+	if ((r = cf_sandbox_enter(&d->ops.sandbox, d->opts->transport, err)) < 0)
+		return r;
+	r = note_gaps(d);
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
 static int start(struct daemon *d, struct cf_err *err)
@@ -263,11 +268,9 @@ static int start(struct daemon *d, struct cf_err *err)
 		r = open_volume(d, err);
 	if (r == 0)
 		r = mount_volume(d, err);
-	if (r == 0)
-		r = give_up_rights(err);
 	if (r == 0 && !d->opts->foreground && dup2(0, 2) < 0)
 		r = cf_fail(err, -errno, "cannot let go of standard error: %s", strerror(errno));
-	return r;
+	return r < 0 ? r : shut_box(d, err);
 }
 
 /* ---- serve and end ---- */

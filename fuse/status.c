@@ -105,6 +105,16 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }
 
+/* What holds the daemon: null is nothing of the kind. */
+static void put_sandbox(struct json_object *o, const struct cf_sandbox *s)
+{
+	struct json_object *box = json_object_new_object();
+	put_flag(box, "on", s->use == CF_SANDBOX_ON);
+	json_object_object_add(box, "landlock", s->landlock ? json_object_new_uint64(s->landlock) : NULL);
+	put_flag(box, "seccomp", s->seccomp);
+	json_object_object_add(o, "sandbox", box);
+}
+
 /* What else is shown, as NAME.p1 and so on. */
 static struct json_object *partitions(const struct cf_ops *ops)
 {
@@ -245,6 +255,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
+	put_sandbox(o, &ops->sandbox);
 	json_object_object_add(o, "partitions", partitions(ops));
 	json_object_object_add(o, "counters", counters(ops->volume));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
