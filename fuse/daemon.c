@@ -30,7 +30,10 @@
 #include "cryptfuse/loop.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
+#include "cryptfuse/voice.h"
 #include "cryptfuse/volume.h"
+
+#define NOTICE_MS 5000 /* how soon trouble is said aloud */
 
 struct daemon {
 	const struct cf_serve_opts *opts;
@@ -38,7 +41,9 @@ struct daemon {
 	int helper; /* to the unmount helper */
 	int signals;
 	struct cf_open_plan plan;
+	struct cf_image image; /* for its lock */
 	struct cf_volume *volume;
+	struct cf_voice voice;
 	struct cf_ops ops;
 	struct fuse_session *session;
 	pthread_t main_thread;
@@ -110,7 +115,9 @@ static void *control(void *arg)
 		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
 	for (;;) {
 		struct signalfd_siginfo info;
-		if (poll(p, 3, -1) < 0)
+		const int n = poll(p, 3, NOTICE_MS);
+		cf_voice_notice(&d->voice);
+		if (n <= 0)
 			continue;
 		if (p[2].revents && hear_parent(d))
 			p[2].fd = -1;
@@ -183,11 +190,10 @@ static int say_notes(struct daemon *d)
 static int open_volume(struct daemon *d, struct cf_err *err)
 {
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
-	CF_CLEANUP(cf_image_close) struct cf_image image = {0};
-	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &image);
+	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &d->image);
 	if (r < 0)
 		return cf_fail(err, r, "the order to open did not arrive: %s", strerror(-r));
-	r = cf_open_volume(&d->plan, key, &image, &d->volume, err);
+	r = cf_open_volume(&d->plan, key, &d->image, &d->volume, err);
 	if (r < 0)
 		return r;
 	r = say_notes(d);
@@ -217,10 +223,18 @@ static int set_readahead(struct daemon *d, const struct cf_mount *m)
 	return cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, text);
 }
 
+static void say_aloud(void *arg, const char *text)
+{
+	const struct daemon *d = arg;
+	cf_helper_say(d->helper, text);
+}
+
 static int mount_volume(struct daemon *d, struct cf_err *err)
 {
 	struct cf_mount m;
+	cf_voice_init(&d->voice, d->volume, d->plan.lock == CF_LOCK ? &d->image : NULL, say_aloud, d);
 	cf_ops_init(&d->ops, d->volume, d->opts, &d->plan);
+	d->ops.voice = &d->voice;
 	d->ops.ready = say_ready;
 	d->ops.ready_ctx = d;
 	cf_helper_tell(d->helper, CF_HELPER_MOUNTING, NULL);
@@ -311,9 +325,12 @@ static int serve(struct daemon *d, struct cf_err *err)
 static int finish(struct daemon *d)
 {
 	int r = d->volume ? cf_volume_sync(d->volume) : 0;
+	if (d->ops.voice)
+		cf_voice_notice(d->ops.voice);
 	cf_session_free(&d->session);
 	cf_helper_end(&d->helper);
 	cf_volume_free(&d->volume);
+	cf_image_close(&d->image);
 	cf_secret_fini();
 	return r;
 }

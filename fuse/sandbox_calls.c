@@ -146,7 +146,6 @@ static const struct {
 	{"ioctl", 1, UINT32_MAX, BLKZEROOUT},
 	{"fcntl", 1, UINT32_MAX, F_GETFD},
 	{"fcntl", 1, UINT32_MAX, F_GETFL},
-	{"fcntl", 1, UINT32_MAX, F_OFD_SETLK},
 	{"fcntl", 1, UINT32_MAX, F_OFD_GETLK},
 };
 

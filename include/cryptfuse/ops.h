@@ -13,6 +13,7 @@
 #include "cryptfuse/serve.h"
 #include "cryptfuse/volume.h"
 
+struct cf_voice;
 struct fuse_lowlevel_ops;
 
 /** A file of the mount: a range of the volume. */
@@ -29,6 +30,7 @@ struct cf_ops {
 	struct cf_volume *volume; /* borrowed */
 	const struct cf_serve_opts *opts;
 	const struct cf_open_plan *plan;
+	struct cf_voice *voice;    /* borrowed */
 	struct cf_sandbox sandbox; /* what is in force; before the threads */
 	struct timespec since;     /* every time stamp of the mount */
 	uid_t uid;

@@ -27,7 +27,7 @@ pid=$(as_user "$CRYPTFUSE" status "$M" | sed -n 's/^pid: //p')
 wait_for 5 "the parent's socket to be closed" [ "$(descriptors "$pid" | grep -c socket)" = 1 ]
 assert_eq "the daemon's descriptors" "1 /dev/fuse
 3 /dev/null
-1 IMAGE
+2 IMAGE
 1 anon_inode:[signalfd]
 1 socket" "$(descriptors "$pid")"
 helper=$(daemons_of "$M" | grep -vx "$pid")
