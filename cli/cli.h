@@ -77,6 +77,9 @@ int cli_interrupted(const struct cli_signals *s);
 /** cli_let_signals - as before; one that has come ends the process here. */
 void cli_let_signals(const struct cli_signals *s);
 
+/** cli_refuse_setuid - 0; -EPERM the program has rights that its caller has not. Before anything else. */
+int cli_refuse_setuid(struct cf_err *err) CF_MUST_CHECK;
+
 /** cli_guard_secrets - this process will hold passphrase and key: no core dump, no debugger, only the arena's memory.
  * Before libcrypto is touched, and after the last fork. 0 or -errno. */
 int cli_guard_secrets(struct cf_err *err) CF_MUST_CHECK;

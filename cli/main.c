@@ -104,6 +104,8 @@ int main(int argc, char **argv)
 	struct cf_err err = {0};
 	int rc = hold_standard_descriptors();
 	if (rc == 0)
+		rc = cli_refuse_setuid(&err);
+	if (rc == 0)
 		rc = run(argc, argv, &err);
 	if (rc == 0 && (fflush(stdout) != 0 || ferror(stdout)))
 		rc = cf_fail(&err, -EIO, "standard output cannot be written: %s", strerror(errno));

@@ -68,6 +68,7 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 	s->share = o->share;
 	s->cache = o->cache;
 	s->transport = o->transport;
+	s->sandbox = o->sandbox;
 	s->readahead_kib = (unsigned)o->readahead_kib;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;

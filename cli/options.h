@@ -47,6 +47,7 @@ struct cli_opts {
 	enum cf_transport transport;
 	uint64_t readahead_kib; /* 0: the kernel's own */
 	uint64_t stop_timeout_s;
+	enum cf_sandbox_use sandbox;
 	unsigned foreground, debug;
 
 	struct cli_numbers sector_sizes;

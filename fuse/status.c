@@ -13,6 +13,7 @@
 
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+#include "cryptfuse/voice.h"
 
 #define RANGES_MAX 128u /* of unreadable bytes: the status has to fit in an xattr */
 
@@ -103,6 +104,32 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
+}
+
+/* What holds the daemon: null is nothing of the kind. */
+static void put_sandbox(struct json_object *o, const struct cf_sandbox *s)
+{
+	struct json_object *box = json_object_new_object();
+	put_flag(box, "on", s->use == CF_SANDBOX_ON);
+	json_object_object_add(box, "landlock", s->landlock ? json_object_new_uint64(s->landlock) : NULL);
+	put_flag(box, "seccomp", s->seccomp);
+	json_object_object_add(o, "sandbox", box);
+}
+
+/* What the daemon had to say since open, also what nobody has looked for yet. */
+static struct json_object *messages(struct cf_voice *v)
+{
+	struct cf_voice_line last[CF_VOICE_KEPT];
+	struct json_object *list = json_object_new_array();
+	cf_voice_notice(v);
+	const unsigned n = cf_voice_last(v, last);
+	for (unsigned i = 0; i < n; i++) {
+		struct json_object *o = json_object_new_object();
+		put_number(o, "time", (uint64_t)last[i].at);
+		put_text(o, "text", last[i].text);
+		json_object_array_add(list, o);
+	}
+	return list;
 }
 
 /* What else is shown, as NAME.p1 and so on. */
@@ -245,8 +272,10 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
+	put_sandbox(o, &ops->sandbox);
 	json_object_object_add(o, "partitions", partitions(ops));
 	json_object_object_add(o, "counters", counters(ops->volume));
+	json_object_object_add(o, "messages", messages(ops->voice));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 	char *copy = text ? strdup(text) : NULL;
 	json_object_put(o);
