@@ -68,6 +68,7 @@ static const struct cli_option inner_options[] = {
 static const struct cli_group mount_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"File system", inner_options},
 	{"General", cli_quiet_options},
 	{"Help", cli_help_options},
@@ -94,6 +95,22 @@ struct mounting {
 
 /* ---- the opener ---- */
 
+/* What `mount` was told beyond the volume, for the command that does the same again. */
+static void add_own_words(const struct cli_opts *o, struct cf_open_plan *plan)
+{
+	char number[24];
+	if (o->fs)
+		cf_open_command_add(plan, "--fs", o->fs);
+	if (o->inner_partition) {
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)o->inner_partition);
+		cf_open_command_add(plan, "--inner-partition", number);
+	}
+	if (o->mount_options)
+		cf_open_command_add(plan, "--mount-options", o->mount_options);
+	if (o->share != CF_SHARE_OWNER)
+		cf_open_command_add(plan, o->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other", NULL);
+}
+
 static int serve_volume(const struct cli_opts *o, struct cf_serve *daemon, struct cf_open_plan *plan,
 						struct cf_err *err)
 {
@@ -106,6 +123,7 @@ static int serve_volume(const struct cli_opts *o, struct cf_serve *daemon, struc
 	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
 	cf_open_command(&o->volume, &opening.plan);
+	add_own_words(o, &opening.plan);
 	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
@@ -273,6 +291,7 @@ static int prepare(struct mounting *m, struct cf_err *err)
 	int rc = check_target(m, &m->serve, err);
 	if (rc || (rc = cli_place_make(m->serve.mountpoint, &m->place, err)))
 		return rc;
+	snprintf(m->serve.directory, sizeof(m->serve.directory), "%s", m->serve.mountpoint);
 	snprintf(m->serve.mountpoint, sizeof(m->serve.mountpoint), "%s", m->place.volume);
 	snprintf(m->serve.name, sizeof(m->serve.name), "%s", m->o.name);
 	m->serve.mode = m->o.volume.access == CF_READ_ONLY ? 0400 : 0600;

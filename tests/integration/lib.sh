@@ -246,6 +246,20 @@ close_vol() { # MNT
 	assert_gone "$1"
 }
 
+# open_again MNT: close it, and open it by the command that its status prints, to the letter and from another folder; the
+# caller's stdin is the command's. Both forms of the status give it, and what is open then gives the same one.
+open_again() {
+	local line
+	line=$("$CRYPTFUSE" status "$1" | sed -n 's/^command: //p')
+	"$CRYPTFUSE" status --json "$1" | python3 -c 'import json, shlex, sys
+want, got = json.load(sys.stdin)["command"], shlex.split(sys.argv[1])
+assert want == got, (want, got)' "$line" || fail "the status and its JSON differ"
+	close_vol "$1"
+	(cd / && timeout -k 5 60 sh -c "cryptfuse() { \"\$CRYPTFUSE\" \"\$@\"; }; $line" 2>"$S/again.err") ||
+		fail "$line: exit $?: $(cat "$S/again.err")"
+	assert_eq "the command of the second" "$line" "$("$CRYPTFUSE" status "$1" | sed -n 's/^command: //p')"
+}
+
 served() { # MNT
 	[ -n "$(daemons_of "$1")" ]
 }
