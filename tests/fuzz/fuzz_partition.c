@@ -86,13 +86,15 @@ static void check_choice(const struct cf_image *image, uint64_t bytes, const cha
 	const struct cf_open_ui ui = {.note = say_nothing, .warn = say_nothing};
 	const struct cf_open_opts opts = {.image = "image", .partition = name, .access = CF_READ_ONLY};
 	struct cf_extent where, again;
+	unsigned number = 0, number_again = 0;
 	struct cf_err first = {0}, second = {0};
-	int rc = cf_partition_choose(&opts, CF_PARTITION_SEARCH, &ui, image, &where, &first);
+	int rc = cf_partition_choose(&opts, CF_PARTITION_SEARCH, &ui, image, &where, &number, &first);
 	fuzz_judged(rc, &first);
-	fuzz_must(cf_partition_choose(&opts, CF_PARTITION_SEARCH, &ui, image, &again, &second) == rc);
+	fuzz_must(cf_partition_choose(&opts, CF_PARTITION_SEARCH, &ui, image, &again, &number_again, &second) == rc);
 	fuzz_must(!strcmp(first.text, second.text));
 	if (!rc)
-		fuzz_must(where.off <= bytes && where.bytes <= bytes - where.off && where.off == again.off);
+		fuzz_must(where.off <= bytes && where.bytes <= bytes - where.off && where.off == again.off &&
+				  number == number_again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
