@@ -112,10 +112,10 @@ static void print_image(const struct info *i)
 /* A word that there is nothing to do, for who expected something. */
 static void print_no_command(const struct info *i)
 {
-	int known = !strcmp(i->whole.content.usage, "filesystem"), problems = i->whole.header.problem[0];
+	int known = !strcmp(i->whole.content.usage, "filesystem"), problems = i->whole.header.problem[0] != 0;
 	for (unsigned k = 0; k < i->list.n; k++) {
-		known |= i->part[k].content.type[0];
-		problems |= i->part[k].header.problem[0];
+		known |= i->part[k].content.type[0] != 0;
+		problems |= i->part[k].header.problem[0] != 0;
 	}
 	if (known && !problems)
 		line("not encrypted: cryptfuse has nothing to open here");

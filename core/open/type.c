@@ -191,7 +191,7 @@ static int find_header(const struct cf_open_opts *opts, const struct cf_open_ui 
 					   struct cf_header **out, unsigned *partition, struct cf_err *err)
 {
 	CF_CLEANUP(cf_backing_free) struct cf_backing *data = NULL, *detached = NULL;
-	struct cf_extent where;
+	struct cf_extent where = {0};
 	unsigned asked;
 	int rc = cf_image_backing(image, &data, err);
 	if (!rc)
