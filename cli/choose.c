@@ -34,6 +34,7 @@ static void take(const struct cli_opts *o, const char *name, unsigned part, cons
 		snprintf(out->name, sizeof(out->name), "%s", name);
 	snprintf(out->type, sizeof(out->type), "%s", o->fs ? o->fs : c->type);
 	snprintf(out->label, sizeof(out->label), "%s", c->label);
+	out->partition = part;
 }
 
 /* ---- partitions ---- */
@@ -111,7 +112,8 @@ static int take_whole(const struct cli_opts *o, const char *name, const struct c
 	if (!c->type[0] && !o->fs)
 		return cf_fail(
 			err, -EINVAL,
-			"nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
+			"%s is not mounted: nothing known was found inside; a wrong passphrase or option looks like this, a new volume too",
+			o->args[0]);
 	take(o, name, 0, c, out);
 	return 0;
 }
