@@ -164,6 +164,7 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 			fs->type, fs->program);
 	if (!fs->program || locate(fs->program, m->mount.path) != 0)
 		return missing(fs, err);
+	m->mount.access = job->access;
 	if (is_setuid(m->mount.path) && cli_fuse_check(CF_SHARE_ROOT, &why) != 0)
 		return cf_fail(err, -EPERM,
 					   "%s: %s works only where /etc/fuse.conf has a line 'user_allow_other' (only root can add it)",

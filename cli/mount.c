@@ -249,15 +249,17 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 
 static void say_mounted(const struct mounting *m)
 {
-	char size[32], cipher[CF_SPEC_TEXT];
+	char size[32], cipher[CF_SPEC_TEXT], where[32] = "";
 	const struct cf_open_plan *plan = &m->out->plan;
 	const struct cli_choice *c = &m->out->choice;
 	if (m->o.batch)
 		return;
 	cli_format_bytes(plan->bytes, size, sizeof(size));
 	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
-	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s", m->o.args[0], m->place.target, plan->type, size, cipher,
-			plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "", c->label);
+	if (c->partition)
+		snprintf(where, sizeof(where), " in partition %u", c->partition);
+	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s%s", m->o.args[0], m->place.target, plan->type, size, cipher,
+			plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "", c->label, where);
 }
 
 /* ---- before anything is done ---- */
@@ -266,9 +268,14 @@ static int check_target(struct mounting *m, struct cf_serve_opts *target, struct
 {
 	char abs[PATH_MAX];
 	struct cli_place old = {.lock = -1};
+	struct cf_mount there;
 	if (cf_mounts_resolve(m->o.args[1], abs) == 0 && cli_place_find(abs, &old)) {
+		const int is_there = cf_mounts_find_any(abs, &there) == 1 && cli_place_is_device(&old, &there);
 		cli_place_fini(&old);
-		return cf_fail(err, -EBUSY, "%s: something is mounted here already; 'cryptfuse umount %s' undoes it", abs, abs);
+		return cf_fail(err, -EBUSY,
+					   is_there ? "%s: something is mounted here already; 'cryptfuse umount %s' undoes it"
+								: "%s: what was mounted here is not closed yet; 'cryptfuse umount %s' waits for it",
+					   abs, abs);
 	}
 	int rc = cli_mountpoint_check(m->o.args[1], m->o.args[0], target, err);
 	if (rc)

@@ -95,13 +95,19 @@ static void close_volume(struct cli_place *place)
 		cli_place_note(place, "ended", "the last writes did not reach the image");
 }
 
+/* fusefat 0.1 writes the table of clusters at its end, fails where it may only read, and exits with 255. */
+static bool ended_badly(const struct cli_program *p, int status)
+{
+	return status && !(WIFEXITED(status) && p->access == CF_READ_ONLY);
+}
+
 /* When all has ended. */
 static void finish(const struct cli_program *p, const struct cli_place *place)
 {
 	struct cli_place own = *place;
 	const int status = wait_for_all();
 	own.lock = -1; /* closed already */
-	if (status)
+	if (ended_badly(p, status))
 		note_end(place, status);
 	if (p->purpose != CLI_MOUNTS)
 		return;

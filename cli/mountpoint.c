@@ -60,7 +60,7 @@ static int check_empty(const char *dir, struct cf_err *err)
 		return cf_fail(err, -errno, "mount point %s cannot be read: %s", dir, strerror(errno));
 	for (const struct dirent *e; (e = readdir(d));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			return cf_fail(err, -ENOTEMPTY, "mount point %s is not empty", dir);
+			return cf_fail(err, -ENOTEMPTY, "mount point %s is not empty; an empty directory is needed", dir);
 	return 0;
 }
 

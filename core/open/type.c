@@ -129,10 +129,13 @@ static int no_header(const struct cf_open_opts *opts, const struct cf_image *ima
 		snprintf(found, sizeof(found), ", but %.64s%s%.64s", content.type, *content.label ? ", label " : "",
 				 content.label);
 	const char *store = opts->header_file ? opts->header_file : opts->image;
+	char where_it_is[96] = "";
+	if (opts->partition && !opts->header_file)
+		snprintf(where_it_is, sizeof(where_it_is), "partition %.64s of ", opts->partition);
 	if (opts->type != CF_TYPE_AUTO)
-		return cf_fail(err, -ENODEV, "no %s header found in %s%s", types[opts->type].word, store, found);
-	return cf_fail(err, -ENODEV, "no header found in %s%s; if it is a plain dm-crypt volume say --type plain", store,
-				   found);
+		return cf_fail(err, -ENODEV, "no %s header found in %s%s%s", types[opts->type].word, where_it_is, store, found);
+	return cf_fail(err, -ENODEV, "no header found in %s%s%s; if it is a plain dm-crypt volume say --type plain",
+				   where_it_is, store, found);
 }
 
 /* ---- with one ---- */

@@ -141,6 +141,7 @@ for why in "--partition 2 --size 40961" "--partition 2 --offset 20M"; do
 	assert_exit 1 'beyond the partition' "$CRYPTFUSE" open --type plain $why -d table disk.img "$M"
 done
 assert_exit 1 'no such partition' "$CRYPTFUSE" open --type plain --partition 4 -d table disk.img "$M"
+assert_exit 4 'no header found in partition 1 of disk.img' "$CRYPTFUSE" open --partition 1 -d table disk.img "$M"
 assert_gone "$M"
 
 # ---- LUKS in a partition, by one command ----

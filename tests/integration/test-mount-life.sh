@@ -47,7 +47,7 @@ cf_exit 5 "$VOLUME is busy" umount "$D"
 ! mounted "$D" || fail "the file system is still mounted"
 refused_while_half() { cf mount "${OPTS[@]}" "$S/ext4.enc" "$D" <<<"$PASS" 2>"$S/half.err"; }
 if refused_while_half; then fail "mounted over what is half undone"; fi
-assert_match "mount while half undone" 'cryptfuse umount' "$(cat "$S/half.err")"
+assert_match "mount while half undone" "$D: what was mounted here is not closed yet; 'cryptfuse umount" "$(cat "$S/half.err")"
 exec 7<&-
 umount_vol
 
