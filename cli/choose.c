@@ -34,6 +34,7 @@ static void take(const struct cli_opts *o, const char *name, unsigned part, cons
 		snprintf(out->name, sizeof(out->name), "%s", name);
 	snprintf(out->type, sizeof(out->type), "%s", o->fs ? o->fs : c->type);
 	snprintf(out->label, sizeof(out->label), "%s", c->label);
+	out->partition = part;
 }
 
 /* ---- partitions ---- */
@@ -109,9 +110,10 @@ static int take_whole(const struct cli_opts *o, const char *name, const struct c
 		return cf_fail(err, -EINVAL, "--inner-partition %llu: no partition table is inside",
 					   (unsigned long long)o->inner_partition);
 	if (!c->type[0] && !o->fs)
-		return cf_fail(
-			err, -EINVAL,
-			"nothing known was found inside: a wrong passphrase or option looks like this; a new volume too");
+		return cf_fail(err, -EINVAL,
+					   "%s is not mounted: nothing known was found inside; "
+					   "a wrong passphrase or option looks like this, a new volume too",
+					   o->args[0]);
 	take(o, name, 0, c, out);
 	return 0;
 }

@@ -14,6 +14,7 @@ struct cli_choice {
 	char name[NAME_MAX + 1]; /* "volume", "volume.p2" */
 	char type[32];           /* as libblkid calls it, or as --fs said */
 	char label[128];         /* "" none */
+	unsigned partition;      /* of the volume; 0: the whole volume */
 };
 
 /** cli_choose - look into the volume at @path

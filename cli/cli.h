@@ -77,6 +77,9 @@ int cli_interrupted(const struct cli_signals *s);
 /** cli_let_signals - as before; one that has come ends the process here. */
 void cli_let_signals(const struct cli_signals *s);
 
+/** cli_refuse_setuid - 0; -EPERM the program has rights that its caller has not. Before anything else. */
+int cli_refuse_setuid(struct cf_err *err) CF_MUST_CHECK;
+
 /** cli_guard_secrets - this process will hold passphrase and key: no core dump, no debugger, only the arena's memory.
  * Before libcrypto is touched, and after the last fork. 0 or -errno. */
 int cli_guard_secrets(struct cf_err *err) CF_MUST_CHECK;
@@ -87,9 +90,11 @@ struct cf_open_ui cli_open_ui(const struct cli_opts *o);
 /** cli_say_plan - with --verbose: what a plan came to. */
 void cli_say_plan(const struct cli_opts *o, const char *image, const struct cf_open_plan *plan);
 
-/** cli_crypttab - let the line that --crypttab names fill in IMAGE, and what @o leaves open
- * @line: lives as long as @o. Without --crypttab: only checks that there are two arguments. Returns 0 or -errno. */
-int cli_crypttab(struct cli_opts *o, const char *command, struct cf_crypttab *line, struct cf_err *err) CF_MUST_CHECK;
+/** cli_crypttab - let the line that --crypttab names fill in IMAGE among the arguments, and what @o leaves open
+ * @o: one argument short of @cmd's, as cli_options_parse leaves it   @line: lives as long as @o. Without --crypttab
+ * nothing is done. Returns 0 or -errno. */
+int cli_crypttab(const struct cli_command *cmd, struct cli_opts *o, struct cf_crypttab *line,
+				 struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_passphrase - struct cf_open_ui's passphrase: asks on the terminal, or reads a line of standard input when that
  * is no terminal, or runs --askpass. @ctx: const struct cli_opts *. -EPERM passphrases do not match, after --tries;

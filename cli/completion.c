@@ -43,7 +43,7 @@ static const struct {
 	{"INPUT|-", CLI_WANT_FILES, ""},
 	{"OUTPUT|-", CLI_WANT_FILES, ""},
 	{"MOUNTPOINT", CLI_WANT_FILES, ""},
-	{"DIRECTORY", CLI_WANT_FILES, ""},
+	{"DIRECTORY", CLI_WANT_FOLDERS, ""},
 };
 
 static void add_word(struct cli_wanted *out, const char *word)

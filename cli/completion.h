@@ -13,6 +13,7 @@ enum cli_want {
 	CLI_WANT_NOTHING, /* a number, a name: only the person knows */
 	CLI_WANT_WORDS,   /* one of a list */
 	CLI_WANT_FILES,   /* files and folders */
+	CLI_WANT_FOLDERS, /* folders alone */
 	CLI_WANT_VOLUMES, /* the mount points of open volumes */
 	CLI_WANT_MOUNTS,  /* of whatever FUSE shows, volumes and the file systems in them */
 };

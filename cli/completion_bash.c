@@ -13,8 +13,8 @@
 #define QUOTE "'\\''"
 
 static const char *const kind_words[] = {
-	[CLI_WANT_NOTHING] = "nothing", [CLI_WANT_WORDS] = "words",   [CLI_WANT_FILES] = "files",
-	[CLI_WANT_VOLUMES] = "volumes", [CLI_WANT_MOUNTS] = "mounts",
+	[CLI_WANT_NOTHING] = "nothing", [CLI_WANT_WORDS] = "words",     [CLI_WANT_FILES] = "files",
+	[CLI_WANT_FOLDERS] = "folders", [CLI_WANT_VOLUMES] = "volumes", [CLI_WANT_MOUNTS] = "mounts",
 };
 
 /* The script's fixed part; put between what the two functions before it say. */
@@ -89,6 +89,7 @@ static const char engine_room[] =
 	"\tcase $kind in\n"
 	"\twords) list=${list// /$'\\n'} ;;\n"
 	"\tfiles) compopt -o default 2>/dev/null ;;\n"
+	"\tfolders) compopt -o dirnames 2>/dev/null ;;\n"
 	"\tvolumes | mounts) # readline must not look at them: one may hang\n"
 	"\t\tcompopt -o default 2>/dev/null\n"
 	"\t\tlist=$(_cryptfuse_$kind)\n"

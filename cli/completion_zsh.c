@@ -27,6 +27,9 @@ static void put_action(const struct cli_wanted *w)
 	case CLI_WANT_FILES:
 		fputs("_files", stdout);
 		break;
+	case CLI_WANT_FOLDERS:
+		fputs("_files -/", stdout);
+		break;
 	case CLI_WANT_VOLUMES:
 		fputs("_cryptfuse_volumes", stdout);
 		break;

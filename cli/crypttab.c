@@ -3,18 +3,14 @@
 #include "config.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "cli.h"
 #include "cryptfuse/crypttab.h"
 #include "cryptfuse/err.h"
 
-static int check_args(const struct cli_opts *o, const char *command, struct cf_err *err)
+static int check_options(const struct cli_opts *o, struct cf_err *err)
 {
-	if (o->crypttab && o->n_args != 1)
-		return cf_fail(err, -EINVAL, "with --crypttab %s takes MOUNTPOINT only: the line says what IMAGE is", command);
-	if (!o->crypttab && o->n_args != 2)
-		return cf_fail(err, -EINVAL, "%s takes IMAGE MOUNTPOINT, but %u argument was given; see 'cryptfuse %s --help'",
-					   command, o->n_args, command);
 	if (!o->crypttab && o->crypttab_file)
 		return cf_fail(err, -EINVAL, "--crypttab-file needs --crypttab, the name of a line");
 	if (o->crypttab && o->volume.table_file)
@@ -22,9 +18,20 @@ static int check_args(const struct cli_opts *o, const char *command, struct cf_e
 	return 0;
 }
 
-int cli_crypttab(struct cli_opts *o, const char *command, struct cf_crypttab *line, struct cf_err *err)
+/* Where the synopsis has it: the others make room. */
+static void insert_image(struct cli_opts *o, const char *synopsis)
 {
-	int rc = check_args(o, command, err);
+	unsigned at = 0;
+	for (const char *end = strstr(synopsis, "IMAGE"); synopsis < end; synopsis++)
+		at += *synopsis == ' ';
+	memmove(&o->args[at + 1], &o->args[at], (o->n_args - at) * sizeof(o->args[0]));
+	o->args[at] = o->volume.image;
+	o->n_args++;
+}
+
+int cli_crypttab(const struct cli_command *cmd, struct cli_opts *o, struct cf_crypttab *line, struct cf_err *err)
+{
+	int rc = check_options(o, err);
 	if (rc || !o->crypttab)
 		return rc;
 	rc = cf_crypttab_read(o->crypttab_file ? o->crypttab_file : CF_CRYPTTAB_PATH, o->crypttab, line, err);
@@ -35,11 +42,9 @@ int cli_crypttab(struct cli_opts *o, const char *command, struct cf_crypttab *li
 		o->volume.tries = line->volume.tries;
 	o->timeout_s = o->timeout_s ? o->timeout_s : line->timeout_s;
 	o->verify |= line->verify;
-	o->args[1] = o->args[0];
-	o->args[0] = o->volume.image;
-	o->n_args = 2;
+	insert_image(o, cmd->args);
 	if (o->verbose && !o->batch)
-		cli_say("%s is %s%s%s", o->crypttab, o->args[0], *line->ignored ? "; without effect here: " : "",
+		cli_say("%s is %s%s%s", o->crypttab, o->volume.image, *line->ignored ? "; without effect here: " : "",
 				line->ignored);
 	return 0;
 }

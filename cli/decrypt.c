@@ -30,12 +30,18 @@ static const struct cli_option decrypt_options[] = {
 	 .help = "leave holes in OUTPUT where the plaintext is zeros",
 	 CLI_FIELD(sparse),
 	 .value = 1},
+	{.name = "require-signature",
+	 .kind = CLI_SET,
+	 .help = "copy nothing, with exit 2, if nothing known is found inside",
+	 CLI_FIELD(require_signature),
+	 .value = 1},
 	{.name = NULL},
 };
 
 static const struct cli_group decrypt_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"Output", decrypt_options},
 	{"Digests", cli_digest_options},
 	{"General", cli_quiet_options},
@@ -89,21 +95,32 @@ static int open_volume(struct decrypt *d, const struct cf_open_ui *ui, struct cf
 }
 
 /* A wrong passphrase of a plain volume gives noise: better said now than when all of it is copied. */
-static void say_content(struct decrypt *d)
+static void say_content(const struct decrypt *d, int rc, const char *found, const struct cf_err *why)
 {
-	char found[256] = "";
-	struct cf_err err = {0};
-	if (d->o->batch)
-		return;
-	const int rc = cf_probe_volume(d->volume, found, sizeof(found), &err);
 	if (rc > 0)
 		cli_say("%s: %s, found %s", d->o->args[0], d->opening.plan.type, found);
 	else if (rc < 0)
-		cli_say("could not look inside %s: %s", d->o->args[0], err.code ? err.text : strerror(-rc));
+		cli_say("could not look inside %s: %s", d->o->args[0], why->code ? why->text : strerror(-rc));
 	else if (strcmp(d->opening.plan.type, "plain"))
 		cli_say("%s: %s, nothing known was found inside", d->o->args[0], d->opening.plan.type);
 	else
 		cli_say("%s: nothing known was found inside: a wrong passphrase or option looks like this", d->o->args[0]);
+}
+
+static int look_inside(const struct decrypt *d, struct cf_err *err)
+{
+	char found[256] = "";
+	struct cf_err why = {0};
+	if (d->o->batch && !d->o->require_signature)
+		return 0;
+	const int rc = cf_probe_volume(d->volume, found, sizeof(found), &why);
+	if (!d->o->batch)
+		say_content(d, rc, found, &why);
+	if (rc > 0 || !d->o->require_signature)
+		return 0;
+	return cf_fail(err, -EPERM,
+				   "%s: nothing known was found inside, and --require-signature was given: nothing is copied",
+				   d->o->args[0]);
 }
 
 static int copy_out(struct decrypt *d, struct cf_err *err)
@@ -146,9 +163,8 @@ static int decrypt(struct decrypt *d, struct cf_err *err)
 {
 	const struct cf_open_ui ui = cli_open_ui(d->o);
 	int rc = cli_guard_secrets(err);
-	if (rc || (rc = prepare(d, &ui, err)) || (rc = open_volume(d, &ui, err)))
+	if (rc || (rc = prepare(d, &ui, err)) || (rc = open_volume(d, &ui, err)) || (rc = look_inside(d, err)))
 		return rc;
-	say_content(d);
 	cli_hold_signals(&d->signals);
 	rc = copy_out(d, err);
 	if (rc == -EINTR)

@@ -31,6 +31,7 @@ static const struct cli_option encrypt_options[] = {
 static const struct cli_group encrypt_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"New LUKS2 header", cli_format_options},
 	{"Output", encrypt_options},
 	{"Digests", cli_digest_options},
@@ -194,7 +195,7 @@ static int check_options(const struct encrypt *e, struct cf_err *err)
 {
 	const char *key_file = e->o.volume.key_file;
 	if (e->o.volume.access == CF_READ_ONLY)
-		return cf_fail(err, -EINVAL, "--readonly has no meaning here: encrypt writes");
+		return cf_fail(err, -EINVAL, "encrypt writes: leave out --readonly, or 'readonly' in the line of crypttab");
 	if (strcmp(e->o.args[0], "-") != 0 || e->o.volume.table_file)
 		return 0;
 	if (!key_file || !strcmp(key_file, "-"))

@@ -157,10 +157,14 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 	struct cf_err why = {0};
 	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
 	if (fs->user == ROOT_ONLY && geteuid() != 0)
-		return cf_fail(err, -EPERM, "%s: %s mounts for root only; 'cryptfuse open' shows the volume as a file",
-					   fs->type, fs->program);
+		return cf_fail(
+			err, -EPERM,
+			"%s: %s works for root only: 'sudo cryptfuse mount' mounts it, 'cryptfuse open' shows the volume as a "
+			"file to every user",
+			fs->type, fs->program);
 	if (!fs->program || locate(fs->program, m->mount.path) != 0)
 		return missing(fs, err);
+	m->mount.access = job->access;
 	if (is_setuid(m->mount.path) && cli_fuse_check(CF_SHARE_ROOT, &why) != 0)
 		return cf_fail(err, -EPERM,
 					   "%s: %s works only where /etc/fuse.conf has a line 'user_allow_other' (only root can add it)",
@@ -194,16 +198,9 @@ static int by_kernel(const struct filesystem *fs, const struct cli_mount_job *jo
 
 /* ---- the kernel's own ---- */
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 static int kernel_has(const char *name)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen("/proc/filesystems", "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen("/proc/filesystems", "re");
 	char line[128];
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';

@@ -18,6 +18,7 @@ struct cli_program {
 	char path[PATH_MAX];                /* "" none */
 	const char *argv[CLI_PROGRAM_ARGS]; /* constants, and texts of the job and the mounter */
 	int ok_status;                      /* up to this one it did what it should */
+	enum cf_access access;              /* a daemon that only reads can lose nothing: no exit status is bad */
 };
 
 /** What mounts something. */

@@ -31,6 +31,7 @@ static const struct cli_option info_options[] = {
 
 static const struct cli_group info_groups[] = {
 	{"Output", info_options},
+	{"From crypttab", cli_crypttab_options},
 	{"Help", cli_help_options},
 	{NULL, NULL},
 };
@@ -68,12 +69,14 @@ static int look_for_header(const struct look *l, struct cf_extent where, struct 
 	CF_CLEANUP(cf_header_free) struct cf_header *h = NULL;
 	struct cf_err why = {.code = 0};
 	const int rc = cf_header_load(&h, CF_HEADER_NONE, l->data, where.off, where.bytes, l->detached, &why);
-	if (rc == 0)
+	if (rc == 0) {
 		cf_header_info(h, &v->header);
-	else if (rc == -EIO || rc == -ENOMEM)
+		cf_header_check(h, v->header.problem);
+	} else if (rc == -EIO || rc == -ENOMEM) {
 		return cf_fail(err, rc, "%s", why.text);
-	else if (rc != -ENOENT || *why.text)
+	} else if (rc != -ENOENT || *why.text) {
 		snprintf(v->header.problem, sizeof(v->header.problem), "%s", why.text);
+	}
 	return 0;
 }
 
@@ -109,8 +112,10 @@ static int look_at_partitions(const struct look *l, struct info *i, struct cf_er
 	int rc = 0;
 	for (unsigned k = 0; k < i->list.n && !rc; k++) {
 		struct cf_partition *p = &i->list.at[k];
-		if (p->kind == CF_PARTITION_PLAIN)
-			rc = look_at(l, cf_extent_clip(p->place, i->bytes), &i->part[k], err);
+		const struct cf_extent there = cf_extent_clip(p->place, i->bytes);
+		i->part[k].missing_bytes = p->place.bytes - there.bytes;
+		if (p->kind == CF_PARTITION_PLAIN && there.bytes)
+			rc = look_at(l, there, &i->part[k], err);
 		p->content = i->part[k].content;
 	}
 	return rc;

@@ -7,11 +7,13 @@
 #include "cryptfuse/partition.h"
 
 #define INFO_COMMANDS_MAX 8u
+#define INFO_COMMAND (2 * PATH_MAX + 256)
 
 /** What lies in an image or a partition. */
 struct info_volume {
 	struct cf_content content;    /* as libblkid sees it */
 	struct cf_header_info header; /* kind CF_HEADER_NONE: none */
+	uint64_t missing_bytes;       /* of a partition: how much of it lies beyond the end of the image */
 };
 
 struct info {
@@ -22,8 +24,9 @@ struct info {
 	struct info_volume whole;
 	struct cf_partitions list;                  /* with --partition: that one alone */
 	struct info_volume part[CF_PARTITIONS_MAX]; /* content is in the list */
-	unsigned n_commands;
-	char command[INFO_COMMANDS_MAX][2 * PATH_MAX + 128]; /* how to open it: suggestions */
+	unsigned n_commands, n_mount_commands;
+	char command[INFO_COMMANDS_MAX][INFO_COMMAND]; /* how to open it: suggestions */
+	char mount_command[INFO_COMMANDS_MAX][INFO_COMMAND];
 };
 
 /** info_is_known - was anything found there? */

@@ -77,7 +77,7 @@ static struct json_object *partition(const struct info *i, unsigned k)
 	put_number(o, "number", p->number);
 	put_number(o, "offset", p->place.off);
 	put_number(o, "bytes", p->place.bytes);
-	put_number(o, "missing_bytes", p->place.bytes - cf_extent_clip(p->place, i->bytes).bytes);
+	put_number(o, "missing_bytes", i->part[k].missing_bytes);
 	json_object_object_add(o, "extended", json_object_new_boolean(p->kind == CF_PARTITION_EXTENDED));
 	put_text(o, "type", p->type);
 	put_text(o, "type_name", p->type_name);
@@ -101,11 +101,11 @@ static struct json_object *table(const struct info *i)
 	return o;
 }
 
-static struct json_object *commands(const struct info *i)
+static struct json_object *commands(const char (*text)[INFO_COMMAND], unsigned n)
 {
 	struct json_object *list = json_object_new_array();
-	for (unsigned k = 0; k < i->n_commands; k++)
-		json_object_array_add(list, json_object_new_string(i->command[k]));
+	for (unsigned k = 0; k < n; k++)
+		json_object_array_add(list, json_object_new_string(text[k]));
 	return list;
 }
 
@@ -119,7 +119,8 @@ void info_print_json(const struct info *i)
 	json_object_object_add(o, "content", content(&i->whole.content));
 	json_object_object_add(o, "header", header(&i->whole.header));
 	json_object_object_add(o, "partition_table", table(i));
-	json_object_object_add(o, "commands", commands(i));
+	json_object_object_add(o, "commands", commands(i->command, i->n_commands));
+	json_object_object_add(o, "mount_commands", commands(i->mount_command, i->n_mount_commands));
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
 											   JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* info_text.c - what `cryptfuse info` found, for a person; and the commands it suggests. */
+/* info_text.c - what `cryptfuse info` found, for a person. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -10,61 +10,6 @@
 #include "cli.h"
 #include "cryptfuse/units.h"
 #include "info.h"
-
-/* ---- suggestions ---- */
-
-/* As a shell needs it: quoted if it holds anything but harmless characters. */
-static void quote(const char *word, char *out, size_t size)
-{
-	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+=:@%,-";
-	size_t n = 0;
-	if (word[0] != '-' && word[strspn(word, harmless)] == '\0') {
-		snprintf(out, size, "%s", word);
-		return;
-	}
-	n += (size_t)snprintf(out, size, "%s'", word[0] == '-' ? "./" : "");
-	for (; *word && n + 6 < size; word++)
-		n += (size_t)snprintf(out + n, size - n, *word == '\'' ? "'\\''" : "%c", *word);
-	snprintf(out + n, size - n, "'");
-}
-
-static void CF_PRINTF(2, 3) suggest(struct info *i, const char *fmt, ...)
-{
-	char options[64], image[PATH_MAX], header[PATH_MAX] = "";
-	va_list args;
-	if (i->n_commands == INFO_COMMANDS_MAX)
-		return;
-	va_start(args, fmt);
-	vsnprintf(options, sizeof(options), fmt, args);
-	va_end(args);
-	quote(i->image, image, sizeof(image));
-	if (i->header_file)
-		quote(i->header_file, header, sizeof(header));
-	snprintf(i->command[i->n_commands++], sizeof(i->command[0]), "cryptfuse open %s%s%s%s%s DIRECTORY", options,
-			 i->header_file ? "--header " : "", header, i->header_file ? " " : "", image);
-}
-
-static int opens(const struct info_volume *v)
-{
-	return v->header.kind != CF_HEADER_NONE && !v->header.problem[0];
-}
-
-/* What has a header; else what nobody knows, since a plain volume looks like that. */
-void info_suggest(struct info *i)
-{
-	if (opens(&i->whole))
-		suggest(i, "%s", "");
-	for (unsigned k = 0; k < i->list.n; k++)
-		if (opens(&i->part[k]))
-			suggest(i, "--partition %u ", i->list.at[k].number);
-	if (i->n_commands)
-		return;
-	for (unsigned k = 0; k < i->list.n; k++)
-		if (i->list.at[k].kind == CF_PARTITION_PLAIN && !info_is_known(&i->part[k]))
-			suggest(i, "--type plain --partition %u ", i->list.at[k].number);
-	if (!i->list.table[0] && !info_is_known(&i->whole) && i->bytes >= CF_SECTOR_BYTES)
-		suggest(i, "%s", "--type plain ");
-}
 
 /* ---- lines ---- */
 
@@ -126,12 +71,14 @@ static void print_volume(const char *indent, const struct info_volume *v)
 		print_content(indent, &v->content);
 	if (v->header.problem[0])
 		line("%scannot be opened here: %s", indent, v->header.problem);
+	else if (v->header.kind != CF_HEADER_NONE && !v->header.n_keyslots)
+		line("%sno keyslot is left: no passphrase opens it any more, only the volume key itself", indent);
 }
 
 static void print_partition(const struct info *i, unsigned k)
 {
 	const struct cf_partition *p = &i->list.at[k];
-	const uint64_t missing = p->place.bytes - cf_extent_clip(p->place, i->bytes).bytes;
+	const uint64_t missing = i->part[k].missing_bytes;
 	char size[32], text[512] = "";
 	cli_format_bytes(p->place.bytes, size, sizeof(size));
 	add(text, sizeof(text), "", p->type_name ? p->type_name : p->type);
@@ -162,15 +109,31 @@ static void print_image(const struct info *i)
 		line("its last %u bytes are no whole sector", (unsigned)(i->bytes % CF_SECTOR_BYTES));
 }
 
+/* A word that there is nothing to do, for who expected something. */
+static void print_no_command(const struct info *i)
+{
+	int known = !strcmp(i->whole.content.usage, "filesystem"), problems = i->whole.header.problem[0] != 0;
+	for (unsigned k = 0; k < i->list.n; k++) {
+		known |= i->part[k].content.type[0] != 0;
+		problems |= i->part[k].header.problem[0] != 0;
+	}
+	if (known && !problems)
+		line("not encrypted: cryptfuse has nothing to open here");
+}
+
 /* What goes without saying where a header was found is said where only a guess is left. */
 static void print_commands(const struct info *i)
 {
-	const int guess = i->n_commands && strstr(i->command[0], "--type plain");
+	const int guess = i->n_commands && !i->n_mount_commands && strstr(i->command[0], "--type plain");
 	if (guess)
 		line("%s", i->list.table[0] ? "if one of the partitions of which nothing is known is a plain dm-crypt volume:"
 									: "nothing known: if it is a plain dm-crypt volume:");
 	for (unsigned k = 0; k < i->n_commands; k++)
 		line("%s%s", guess ? "    " : "open with: ", i->command[k]);
+	for (unsigned k = 0; k < i->n_mount_commands; k++)
+		line("or, for the files in it: %s", i->mount_command[k]);
+	if (!i->n_commands)
+		print_no_command(i);
 }
 
 void info_print_text(const struct info *i)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/crypttab.h"
 #include "cryptfuse/err.h"
 
 const struct cli_command *const cli_commands[] = {
@@ -73,6 +74,7 @@ static int run(int argc, char **argv, struct cf_err *err)
 	if (!cmd)
 		return refuse_command(argv[1], err);
 	struct cli_opts opts;
+	struct cf_crypttab line;
 	int rc = cli_options_parse(cmd, argc - 1, argv + 1, &opts, err);
 	if (rc)
 		return rc;
@@ -80,7 +82,8 @@ static int run(int argc, char **argv, struct cf_err *err)
 		cli_options_help(cmd);
 		return 0;
 	}
-	return cmd->run(&opts, err);
+	rc = cli_crypttab(cmd, &opts, &line, err);
+	return rc ? rc : cmd->run(&opts, err);
 }
 
 /* A descriptor 0, 1 or 2 that is closed would be given to the image, and a message would then be written into it. */
@@ -100,6 +103,8 @@ int main(int argc, char **argv)
 {
 	struct cf_err err = {0};
 	int rc = hold_standard_descriptors();
+	if (rc == 0)
+		rc = cli_refuse_setuid(&err);
 	if (rc == 0)
 		rc = run(argc, argv, &err);
 	if (rc == 0 && (fflush(stdout) != 0 || ferror(stdout)))

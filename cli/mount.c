@@ -68,6 +68,7 @@ static const struct cli_option inner_options[] = {
 static const struct cli_group mount_groups[] = {
 	{"Volume", cli_volume_options},
 	{"Key", cli_key_options},
+	{"From crypttab", cli_crypttab_options},
 	{"File system", inner_options},
 	{"General", cli_quiet_options},
 	{"Help", cli_help_options},
@@ -94,6 +95,22 @@ struct mounting {
 
 /* ---- the opener ---- */
 
+/* What `mount` was told beyond the volume, for the command that does the same again. */
+static void add_own_words(const struct cli_opts *o, struct cf_open_plan *plan)
+{
+	char number[24];
+	if (o->fs)
+		cf_open_command_add(plan, "--fs", o->fs);
+	if (o->inner_partition) {
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)o->inner_partition);
+		cf_open_command_add(plan, "--inner-partition", number);
+	}
+	if (o->mount_options)
+		cf_open_command_add(plan, "--mount-options", o->mount_options);
+	if (o->share != CF_SHARE_OWNER)
+		cf_open_command_add(plan, o->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other", NULL);
+}
+
 static int serve_volume(const struct cli_opts *o, struct cf_serve *daemon, struct cf_open_plan *plan,
 						struct cf_err *err)
 {
@@ -106,6 +123,7 @@ static int serve_volume(const struct cli_opts *o, struct cf_serve *daemon, struc
 	if ((rc = cf_open_key(&o->volume, &ui, &opening, err)))
 		return rc;
 	cf_open_command(&o->volume, &opening.plan);
+	add_own_words(o, &opening.plan);
 	*plan = opening.plan;
 	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
 }
@@ -231,15 +249,17 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 
 static void say_mounted(const struct mounting *m)
 {
-	char size[32], cipher[CF_SPEC_TEXT];
+	char size[32], cipher[CF_SPEC_TEXT], where[32] = "";
 	const struct cf_open_plan *plan = &m->out->plan;
 	const struct cli_choice *c = &m->out->choice;
 	if (m->o.batch)
 		return;
 	cli_format_bytes(plan->bytes, size, sizeof(size));
 	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
-	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s", m->o.args[0], m->place.target, plan->type, size, cipher,
-			plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "", c->label);
+	if (c->partition)
+		snprintf(where, sizeof(where), " in partition %u", c->partition);
+	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s%s", m->o.args[0], m->place.target, plan->type, size, cipher,
+			plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "", c->label, where);
 }
 
 /* ---- before anything is done ---- */
@@ -248,9 +268,14 @@ static int check_target(struct mounting *m, struct cf_serve_opts *target, struct
 {
 	char abs[PATH_MAX];
 	struct cli_place old = {.lock = -1};
+	struct cf_mount there;
 	if (cf_mounts_resolve(m->o.args[1], abs) == 0 && cli_place_find(abs, &old)) {
+		const int is_there = cf_mounts_find_any(abs, &there) == 1 && cli_place_is_device(&old, &there);
 		cli_place_fini(&old);
-		return cf_fail(err, -EBUSY, "%s: something is mounted here already; 'cryptfuse umount %s' undoes it", abs, abs);
+		return cf_fail(err, -EBUSY,
+					   is_there ? "%s: something is mounted here already; 'cryptfuse umount %s' undoes it"
+								: "%s: what was mounted here is not closed yet; 'cryptfuse umount %s' waits for it",
+					   abs, abs);
 	}
 	int rc = cli_mountpoint_check(m->o.args[1], m->o.args[0], target, err);
 	if (rc)
@@ -273,6 +298,7 @@ static int prepare(struct mounting *m, struct cf_err *err)
 	int rc = check_target(m, &m->serve, err);
 	if (rc || (rc = cli_place_make(m->serve.mountpoint, &m->place, err)))
 		return rc;
+	snprintf(m->serve.directory, sizeof(m->serve.directory), "%s", m->serve.mountpoint);
 	snprintf(m->serve.mountpoint, sizeof(m->serve.mountpoint), "%s", m->place.volume);
 	snprintf(m->serve.name, sizeof(m->serve.name), "%s", m->o.name);
 	m->serve.mode = m->o.volume.access == CF_READ_ONLY ? 0400 : 0600;

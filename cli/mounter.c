@@ -25,6 +25,7 @@
 #include "cli.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "undo.h"
 
 #define NOT_STARTED 127 /* exit status, as a shell has it */
 #define POLL_NS 10000000L
@@ -83,16 +84,21 @@ static void wait_for_unmount(const struct cli_place *place)
 /* Somebody has unmounted the file system in another way. What fails is left for `umount`, which can say so. */
 static void close_volume(struct cli_place *place)
 {
-	struct cf_mount m;
 	struct cf_err err = {0};
 	char text[PATH_MAX];
 	if (cli_place_read(place, "undoing", text) || cli_place_read(place, "ended", text))
 		return;
-	const int rc = cf_mounts_find(place->volume, &m) > 0 ? cli_close_mount(&m, &err) : 0;
+	const int rc = cli_undo_volume(place, &err);
 	if (rc == 0)
 		cli_place_remove(place);
 	else if (rc == -EIO)
 		cli_place_note(place, "ended", "the last writes did not reach the image");
+}
+
+/* fusefat 0.1 writes the table of clusters at its end, fails where it may only read, and exits with 255. */
+static bool ended_badly(const struct cli_program *p, int status)
+{
+	return status && !(WIFEXITED(status) && p->access == CF_READ_ONLY);
 }
 
 /* When all has ended. */
@@ -101,7 +107,7 @@ static void finish(const struct cli_program *p, const struct cli_place *place)
 	struct cli_place own = *place;
 	const int status = wait_for_all();
 	own.lock = -1; /* closed already */
-	if (status)
+	if (ended_badly(p, status))
 		note_end(place, status);
 	if (p->purpose != CLI_MOUNTS)
 		return;

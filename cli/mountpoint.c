@@ -60,7 +60,7 @@ static int check_empty(const char *dir, struct cf_err *err)
 		return cf_fail(err, -errno, "mount point %s cannot be read: %s", dir, strerror(errno));
 	for (const struct dirent *e; (e = readdir(d));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			return cf_fail(err, -ENOTEMPTY, "mount point %s is not empty", dir);
+			return cf_fail(err, -ENOTEMPTY, "mount point %s is not empty; an empty directory is needed", dir);
 	return 0;
 }
 
@@ -103,8 +103,10 @@ static int check_apart(const struct cf_serve_opts *s, const struct stat *mp, con
 
 static int resolve_image(const char *image, char out[static PATH_MAX], struct stat *st, struct cf_err *err)
 {
-	if (stat(image, st) != 0 || !realpath(image, out))
-		return cf_fail(err, -errno, "image %s: %s", image, strerror(errno));
+	if (stat(image, st) != 0 || !realpath(image, out)) {
+		const bool nowhere = errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
+		return cf_fail(err, nowhere ? -ENOENT : -errno, "image %s: %s", image, strerror(errno));
+	}
 	if (S_ISDIR(st->st_mode))
 		return cf_fail(err, -ENODEV, "image %s is a directory, not a file or block device", image);
 	return 0;

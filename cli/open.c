@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "cryptfuse/crypttab.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
@@ -69,6 +68,7 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 	s->share = o->share;
 	s->cache = o->cache;
 	s->transport = o->transport;
+	s->sandbox = o->sandbox;
 	s->readahead_kib = (unsigned)o->readahead_kib;
 	s->mode = file_mode(o);
 	s->stop_timeout_s = (unsigned)o->stop_timeout_s;
@@ -111,12 +111,8 @@ static int run_open(const struct cli_opts *given, struct cf_err *err)
 	struct cf_serve_opts s = {0};
 	struct cf_serve daemon = {.sock = -1};
 	struct cf_open_plan plan = {0};
-	struct cf_crypttab line;
-	int rc = cli_crypttab(&o, "open", &line, err);
-	if (rc)
-		return rc;
 	o.volume.image = o.args[0];
-	rc = plan_mount(&o, &s, err);
+	int rc = plan_mount(&o, &s, err);
 	if (rc || (rc = cf_serve_fork(&daemon, &s, err)))
 		return rc;
 	rc = start(&o, &daemon, &plan, err);
@@ -136,7 +132,7 @@ const struct cli_command cli_open = {
 	.name = "open",
 	.args = "IMAGE MOUNTPOINT",
 	.about = "Show the decrypted volume as a file: MOUNTPOINT/volume, or MOUNTPOINT if it is a file",
-	.min_args = 1, /* with --crypttab */
+	.min_args = 2,
 	.max_args = 2,
 	.groups = open_groups,
 	.run = run_open,

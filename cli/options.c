@@ -263,11 +263,11 @@ static int take_options(const struct cli_command *cmd, struct rows *r, int argc,
 
 static int take_args(const struct cli_command *cmd, int argc, char **argv, struct cli_opts *out, struct cf_err *err)
 {
-	const unsigned n = (unsigned)(argc - optind);
-	if (n < cmd->min_args || n > cmd->max_args)
-		return cf_fail(err, -EINVAL, "%s takes %s%s, but %u argument%s given; see 'cryptfuse %s --help'", cmd->name,
-					   *cmd->args ? cmd->args : "no argument", n > cmd->max_args ? " and no more" : "", n,
-					   n == 1 ? " was" : "s were", cmd->name);
+	const unsigned n = (unsigned)(argc - optind), all = n + (out->crypttab != NULL);
+	if (all < cmd->min_args || all > cmd->max_args)
+		return cf_fail(err, -EINVAL, "%s takes %s%s%s, but %u argument%s given; see 'cryptfuse %s --help'", cmd->name,
+					   *cmd->args ? cmd->args : "no argument", out->crypttab ? " (IMAGE is what --crypttab names)" : "",
+					   all > cmd->max_args ? " and no more" : "", n, n == 1 ? " was" : "s were", cmd->name);
 	for (unsigned i = 0; i < n; i++) {
 		out->args[i] = argv[optind + (int)i];
 		if (!*out->args[i])

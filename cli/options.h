@@ -47,6 +47,7 @@ struct cli_opts {
 	enum cf_transport transport;
 	uint64_t readahead_kib; /* 0: the kernel's own */
 	uint64_t stop_timeout_s;
+	enum cf_sandbox_use sandbox;
 	unsigned foreground, debug;
 
 	struct cli_numbers sector_sizes;
@@ -123,7 +124,8 @@ extern const struct cli_option cli_help_options[];     /* every command has it *
 
 /** cli_options_parse - a command's arguments into @out, defaults filled in
  * @argv: argv[0] is the command's name. An option given twice: the last counts, but for CLI_NUMBERS; two different
- * options for one field contradict each other. Returns 0; -EINVAL with a line that names the option and the text. With
+ * options for one field contradict each other. --crypttab stands for one argument. Returns 0; -EINVAL with a line that
+ * names the option and the text. With
  * --help the number of arguments is not judged. */
 int cli_options_parse(const struct cli_command *cmd, int argc, char **argv, struct cli_opts *out,
 					  struct cf_err *err) CF_MUST_CHECK;

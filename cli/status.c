@@ -47,6 +47,8 @@ static const char *trouble(int rc)
 	case -EACCES:
 	case -EPERM:
 		return "belongs to another user";
+	case -ENODATA:
+		return "closed in the meantime";
 	case -EBADMSG:
 		return "the daemon's status is no JSON";
 	default:
@@ -169,6 +171,8 @@ static int list_line(void *ctx, const struct cf_mount *m)
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
 	char line[3 * PATH_MAX + 64], target[PATH_MAX] = "";
 	const int rc = get_status(m->mountpoint, &j);
+	if (rc == -ENODATA)
+		return 0; /* closed since the list was read */
 	const int is_inside = cli_place_target(m->mountpoint, target);
 	snprintf(line, sizeof(line), "%s: %s%s%s%s%s%s", m->mountpoint, m->source, is_inside ? ", mounted at " : "", target,
 			 rc ? " (" : "", rc ? trouble(rc) : "", rc ? ")" : "");
@@ -179,9 +183,12 @@ static int list_line(void *ctx, const struct cf_mount *m)
 
 static int list_json(void *ctx, const struct cf_mount *m)
 {
-	struct json_object *entry = json_object_new_object(), *j = NULL;
+	struct json_object *j = NULL;
 	char target[PATH_MAX];
 	const int rc = get_status(m->mountpoint, &j);
+	if (rc == -ENODATA)
+		return 0;
+	struct json_object *entry = json_object_new_object();
 	json_object_object_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
 	json_object_object_add(entry, "image", json_object_new_string(m->source));
 	if (cli_place_target(m->mountpoint, target))

@@ -17,7 +17,7 @@
 #include "mounter.h"
 #include "undo.h"
 
-#define RELEASE_TRIES 20 /* a loop device may be let go of a moment after the unmount */
+#define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
 #define RELEASE_NS 100000000L
 
 static const struct cli_group umount_groups[] = {
@@ -64,7 +64,7 @@ static int await_daemon(const struct cli_place *p, struct cf_err *err)
 	return rc;
 }
 
-static int close_volume(const struct cli_place *p, struct cf_err *err)
+int cli_undo_volume(const struct cli_place *p, struct cf_err *err)
 {
 	const struct timespec pause = {.tv_nsec = RELEASE_NS};
 	struct cf_mount m;
@@ -90,7 +90,7 @@ int cli_undo(struct cli_place *p, struct cf_err *err)
 	const int ended = await_daemon(p, &how);
 	if (ended == -ETIMEDOUT)
 		return cf_fail(err, ended, "%s", how.text);
-	rc = close_volume(p, err);
+	rc = cli_undo_volume(p, err);
 	if (rc && rc != -EIO)
 		return rc;
 	cli_place_remove(p);

@@ -10,4 +10,8 @@
  * -EIO all is undone, but something did not reach the image. */
 int cli_undo(struct cli_place *p, struct cf_err *err) CF_MUST_CHECK;
 
+/** cli_undo_volume - the last step of it alone, once nothing is mounted on the volume: a loop device may let go of it a
+ * moment later, which is waited for. 0, also when it is closed already; -EBUSY; -EIO; -ETIMEDOUT. */
+int cli_undo_volume(const struct cli_place *p, struct cf_err *err) CF_MUST_CHECK;
+
 #endif

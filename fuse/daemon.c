@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* daemon.c - the daemon's life: start in a fixed order, serve, end.
  *
- * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, rights given up, then threads.
+ * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, sandbox, then threads.
  * Invariant: before "ready" it ends when its parent does; after it, only the kernel ends it: SIGTERM is passed to the
  * helper, which unmounts (HAZARDS 2). Threads: the main one and libfuse's workers; one that waits for signals. */
 #include "config.h"
@@ -17,8 +17,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -30,11 +30,10 @@
 #include "cryptfuse/loop.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
+#include "cryptfuse/voice.h"
 #include "cryptfuse/volume.h"
 
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
-#endif
+#define NOTICE_MS 5000 /* how soon trouble is said aloud */
 
 struct daemon {
 	const struct cf_serve_opts *opts;
@@ -42,7 +41,9 @@ struct daemon {
 	int helper; /* to the unmount helper */
 	int signals;
 	struct cf_open_plan plan;
+	struct cf_image image; /* for its lock */
 	struct cf_volume *volume;
+	struct cf_voice voice;
 	struct cf_ops ops;
 	struct fuse_session *session;
 	pthread_t main_thread;
@@ -114,7 +115,9 @@ static void *control(void *arg)
 		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
 	for (;;) {
 		struct signalfd_siginfo info;
-		if (poll(p, 3, -1) < 0)
+		const int n = poll(p, 3, NOTICE_MS);
+		cf_voice_notice(&d->voice);
+		if (n <= 0)
 			continue;
 		if (p[2].revents && hear_parent(d))
 			p[2].fd = -1;
@@ -187,11 +190,10 @@ static int say_notes(struct daemon *d)
 static int open_volume(struct daemon *d, struct cf_err *err)
 {
 	CF_CLEANUP(cf_secret_freep) uint8_t *key = NULL;
-	CF_CLEANUP(cf_image_close) struct cf_image image = {0};
-	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &image);
+	int r = cf_ipc_recv_order(d->sock, &d->plan, &key, &d->image);
 	if (r < 0)
 		return cf_fail(err, r, "the order to open did not arrive: %s", strerror(-r));
-	r = cf_open_volume(&d->plan, key, &image, &d->volume, err);
+	r = cf_open_volume(&d->plan, key, &d->image, &d->volume, err);
 	if (r < 0)
 		return r;
 	r = say_notes(d);
@@ -221,10 +223,18 @@ static int set_readahead(struct daemon *d, const struct cf_mount *m)
 	return cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, text);
 }
 
+static void say_aloud(void *arg, const char *text)
+{
+	const struct daemon *d = arg;
+	cf_helper_say(d->helper, text);
+}
+
 static int mount_volume(struct daemon *d, struct cf_err *err)
 {
 	struct cf_mount m;
+	cf_voice_init(&d->voice, d->volume, d->plan.lock == CF_LOCK ? &d->image : NULL, say_aloud, d);
 	cf_ops_init(&d->ops, d->volume, d->opts, &d->plan);
+	d->ops.voice = &d->voice;
 	d->ops.ready = say_ready;
 	d->ops.ready_ctx = d;
 	cf_helper_tell(d->helper, CF_HELPER_MOUNTING, NULL);
@@ -240,20 +250,29 @@ static int mount_volume(struct daemon *d, struct cf_err *err)
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
-/* From here on: no new programs, no rights. The sandbox proper belongs after this, before the threads. */
-static int give_up_rights(struct cf_err *err)
+/* The walls that this kernel or build has not. */
+static int note_gaps(struct daemon *d)
 {
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0); /* only with CAP_SYS_RESOURCE; without it serving works all the same */
-	cap_t none = cap_init();
-	int r = none ? cap_set_proc(none) : -1;
-	int code = errno;
-	if (none)
-		cap_free(none);
-	if (r != 0)
-		return cf_fail(err, -code, "cannot drop capabilities: %s", strerror(code));
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		return cf_fail(err, -errno, "cannot set no_new_privs: %s", strerror(errno));
-	return 0;
+	static const char *const gaps[2][2] = {
+		{"there is no sandbox: this kernel has no Landlock, and it or this build no seccomp",
+		 "the sandbox is without Landlock, which this kernel lacks"},
+		{"the sandbox is without seccomp, which this kernel or this build lacks", NULL}};
+	const char *gap = gaps[d->ops.sandbox.landlock > 0][d->ops.sandbox.seccomp];
+	return gap ? cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, gap) : 0;
+}
+
+/* From here on: nothing but the open descriptors. The status was asked for once, since json-c opens a file for its
+ * first random number. */
+static int shut_box(struct daemon *d, struct cf_err *err)
+{
+	int r = cf_sandbox_drop_rights(err);
+	if (r < 0 || d->opts->sandbox == CF_SANDBOX_OFF)
+		return r;
+	free(cf_status_json(&d->ops));
+	if ((r = cf_sandbox_enter(&d->ops.sandbox, d->opts->transport, err)) < 0)
+		return r;
+	r = note_gaps(d);
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
 static int start(struct daemon *d, struct cf_err *err)
@@ -263,11 +282,9 @@ static int start(struct daemon *d, struct cf_err *err)
 		r = open_volume(d, err);
 	if (r == 0)
 		r = mount_volume(d, err);
-	if (r == 0)
-		r = give_up_rights(err);
 	if (r == 0 && !d->opts->foreground && dup2(0, 2) < 0)
 		r = cf_fail(err, -errno, "cannot let go of standard error: %s", strerror(errno));
-	return r;
+	return r < 0 ? r : shut_box(d, err);
 }
 
 /* ---- serve and end ---- */
@@ -308,9 +325,12 @@ static int serve(struct daemon *d, struct cf_err *err)
 static int finish(struct daemon *d)
 {
 	int r = d->volume ? cf_volume_sync(d->volume) : 0;
+	if (d->ops.voice)
+		cf_voice_notice(d->ops.voice);
 	cf_session_free(&d->session);
 	cf_helper_end(&d->helper);
 	cf_volume_free(&d->volume);
+	cf_image_close(&d->image);
 	cf_secret_fini();
 	return r;
 }

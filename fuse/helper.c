@@ -20,13 +20,16 @@
 #include <unistd.h>
 
 #include "cryptfuse/ipc.h"
+#include "cryptfuse/text.h"
+#include "cryptfuse/voice.h"
 
 #define RETRY_MS 100
 
-/** What travels: a word and, with M, the device of the mount. */
+/** What travels: a word and, with M, the device of the mount, with S a line. */
 struct message {
 	enum cf_helper_word word;
 	unsigned dev_major, dev_minor;
+	char text[CF_VOICE_TEXT];
 };
 
 struct helper {
@@ -51,6 +54,13 @@ int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mo
 		n = send(sock, &m, sizeof(m), MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
+}
+
+void cf_helper_say(int sock, const char *text)
+{
+	struct message m = {.word = CF_HELPER_SAY};
+	snprintf(m.text, sizeof(m.text), "%s", text);
+	(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* 1 a message; 0 the other side has gone. */
@@ -78,6 +88,25 @@ void cf_helper_end(int *sock)
 	while (hear(*sock, &m))
 		;
 	cf_close_fd(sock);
+}
+
+/* What the daemon would say if it still could: image and mount point are known here. */
+static void pass_on(const struct helper *h, struct message *m)
+{
+	char line[2 * PATH_MAX + CF_VOICE_TEXT + sizeof(" on : ")];
+	m->text[sizeof(m->text) - 1] = '\0';
+	snprintf(line, sizeof(line), "%s on %s: %s", h->opts->image, h->opts->mountpoint, m->text);
+	cf_text_make_printable(line);
+	cf_voice_syslog(line);
+}
+
+/* The helper's side of it: what is for the log goes there. 1 another word; 0 the daemon has gone. */
+static int hear_daemon(const struct helper *h, struct message *m)
+{
+	int r = hear(h->sock, m);
+	if (r && m->word == CF_HELPER_SAY)
+		pass_on(h, m);
+	return r;
 }
 
 /* ---- the mount ---- */
@@ -166,13 +195,13 @@ static int64_t now_ms(void)
 }
 
 /* Wait a moment; 1 if the daemon ended meanwhile. Further words (a second SIGTERM) change nothing. */
-static int pause_or_end(int sock)
+static int pause_or_end(const struct helper *h)
 {
-	struct pollfd p = {.fd = sock, .events = POLLIN};
+	struct pollfd p = {.fd = h->sock, .events = POLLIN};
 	int64_t until = now_ms() + RETRY_MS;
 	for (int64_t left = RETRY_MS; left > 0; left = until - now_ms()) {
 		struct message m;
-		if (poll(&p, 1, (int)left) > 0 && !hear(sock, &m))
+		if (poll(&p, 1, (int)left) > 0 && !hear_daemon(h, &m))
 			return 1;
 	}
 	return 0;
@@ -186,7 +215,7 @@ static int unmount_in_time(const struct helper *h, int64_t deadline)
 			return 1;
 		if (now_ms() >= deadline)
 			return 0;
-		if (pause_or_end(h->sock))
+		if (pause_or_end(h))
 			return 1;
 	}
 	return 1;
@@ -205,7 +234,7 @@ static void stop(const struct helper *h)
 		return;
 	}
 	do
-		if (pause_or_end(h->sock))
+		if (pause_or_end(h))
 			return;
 	while (now_ms() < deadline);
 	cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
@@ -214,7 +243,7 @@ static void stop(const struct helper *h)
 static void run(struct helper *h)
 {
 	struct message m;
-	while (hear(h->sock, &m)) {
+	while (hear_daemon(h, &m)) {
 		if (m.word == CF_HELPER_MOUNTING)
 			h->may_be_mounted = 1;
 		if (m.word == CF_HELPER_MOUNTED) {

@@ -26,11 +26,13 @@ static void close_file(FILE **f)
 
 /* ---- reading mountinfo ---- */
 
+/* Three octal digits as a character; -1: they are none. No name holds a NUL. */
 static int octal(const char *s)
 {
 	if (s[0] < '0' || s[0] > '3' || s[1] < '0' || s[1] > '7' || s[2] < '0' || s[2] > '7')
 		return -1;
-	return (s[0] - '0') * 64 + (s[1] - '0') * 8 + (s[2] - '0');
+	const int c = (s[0] - '0') * 64 + (s[1] - '0') * 8 + (s[2] - '0');
+	return c ? c : -1;
 }
 
 /* Undo the kernel's \040 for space, tab, newline, backslash and number sign. -ENAMETOOLONG if it does not fit. */

@@ -136,7 +136,8 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
 void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_opts *opts,
 				 const struct cf_open_plan *plan)
 {
-	*o = (struct cf_ops){.volume = v, .opts = opts, .plan = plan, .uid = geteuid(), .gid = getegid()};
+	*o = (struct cf_ops){
+		.volume = v, .opts = opts, .plan = plan, .sandbox.use = opts->sandbox, .uid = geteuid(), .gid = getegid()};
 	clock_gettime(CLOCK_REALTIME, &o->since);
 	cf_lane_init(&o->space_lane, cf_ops_change_space, o);
 	o->file[0].bytes = cf_volume_bytes(v);

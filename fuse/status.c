@@ -13,6 +13,7 @@
 
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+#include "cryptfuse/voice.h"
 
 #define RANGES_MAX 128u /* of unreadable bytes: the status has to fit in an xattr */
 
@@ -105,6 +106,32 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }
 
+/* What holds the daemon: null is nothing of the kind. */
+static void put_sandbox(struct json_object *o, const struct cf_sandbox *s)
+{
+	struct json_object *box = json_object_new_object();
+	put_flag(box, "on", s->use == CF_SANDBOX_ON);
+	json_object_object_add(box, "landlock", s->landlock ? json_object_new_uint64(s->landlock) : NULL);
+	put_flag(box, "seccomp", s->seccomp);
+	json_object_object_add(o, "sandbox", box);
+}
+
+/* What the daemon had to say since open, also what nobody has looked for yet. */
+static struct json_object *messages(struct cf_voice *v)
+{
+	struct cf_voice_line last[CF_VOICE_KEPT];
+	struct json_object *list = json_object_new_array();
+	cf_voice_notice(v);
+	const unsigned n = cf_voice_last(v, last);
+	for (unsigned i = 0; i < n; i++) {
+		struct json_object *o = json_object_new_object();
+		put_number(o, "time", (uint64_t)last[i].at);
+		put_text(o, "text", last[i].text);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 /* What else is shown, as NAME.p1 and so on. */
 static struct json_object *partitions(const struct cf_ops *ops)
 {
@@ -164,31 +191,54 @@ static void add_word(struct json_object *list, const char *word)
 	json_object_array_add(list, json_object_new_string(word));
 }
 
+static void add_text(struct json_object *list, const char *option, const char *value)
+{
+	add_word(list, option);
+	add_word(list, value);
+}
+
+static void add_number(struct json_object *list, const char *option, unsigned value)
+{
+	char text[16];
+	snprintf(text, sizeof(text), "%u", value);
+	add_text(list, option, text);
+}
+
+/* What `open` says of the file. */
+static void add_file(struct json_object *list, const struct cf_serve_opts *s, unsigned n_workers)
+{
+	char mode[8];
+	add_text(list, "--cache", cache_name(s->cache));
+	snprintf(mode, sizeof(mode), "%04o", (unsigned)s->mode);
+	add_text(list, "--mode", mode);
+	if (s->kind == CF_MOUNT_DIRECTORY)
+		add_text(list, "--name", s->name);
+	if (s->share != CF_SHARE_OWNER)
+		add_word(list, s->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other");
+	if (s->readahead_kib)
+		add_number(list, "--readahead", s->readahead_kib);
+	if (s->transport == CF_TRANSPORT_IO_URING)
+		add_word(list, "--io-uring");
+	add_number(list, "--stop-timeout", s->stop_timeout_s);
+	add_number(list, "--threads", n_workers);
+}
+
 /* The whole command line that does the same again, every default spelled out; null if it is too long. */
 static struct json_object *command(const struct cf_ops *ops)
 {
 	const char *const end = ops->plan->command + CF_COMMAND_MAX;
-	char mode[8];
+	const struct cf_serve_opts *s = ops->opts;
 	if (!ops->plan->command[0])
 		return NULL;
 	struct json_object *list = json_object_new_array();
 	add_word(list, "cryptfuse");
-	add_word(list, "open");
+	add_word(list, *s->directory ? "mount" : "open");
 	for (const char *word = ops->plan->command; word < end && *word; word += strlen(word) + 1)
 		add_word(list, word);
-	add_word(list, "--cache");
-	add_word(list, cache_name(ops->opts->cache));
-	add_word(list, "--mode");
-	snprintf(mode, sizeof(mode), "%04o", (unsigned)ops->opts->mode);
-	add_word(list, mode);
-	if (ops->opts->kind == CF_MOUNT_DIRECTORY) {
-		add_word(list, "--name");
-		add_word(list, ops->opts->name);
-	}
-	if (ops->opts->share != CF_SHARE_OWNER)
-		add_word(list, ops->opts->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other");
-	add_word(list, ops->opts->image);
-	add_word(list, ops->opts->mountpoint);
+	if (!*s->directory)
+		add_file(list, s, ops->plan->n_workers);
+	add_word(list, s->image);
+	add_word(list, *s->directory ? s->directory : s->mountpoint);
 	return list;
 }
 
@@ -222,8 +272,10 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
+	put_sandbox(o, &ops->sandbox);
 	json_object_object_add(o, "partitions", partitions(ops));
 	json_object_object_add(o, "counters", counters(ops->volume));
+	json_object_object_add(o, "messages", messages(ops->voice));
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 	char *copy = text ? strdup(text) : NULL;
 	json_object_put(o);

@@ -47,7 +47,7 @@ static int spawn_fusermount(const char *mountpoint, enum cf_unmount how, int out
 static void drain(int fd, char *text, size_t size)
 {
 	size_t n = 0;
-	char spill[256];
+	char spill[256] = "";
 	for (;;) {
 		int full = n + 1 >= size;
 		ssize_t got = read(fd, full ? spill : text + n, full ? sizeof(spill) : size - 1 - n);

@@ -27,3 +27,10 @@ void cf_close_dir(DIR **dir)
 		closedir(*dir);
 	*dir = NULL;
 }
+
+void cf_close_stream(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+	*f = NULL;
+}

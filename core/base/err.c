@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int cf_fail(struct cf_err *err, int code, const char *fmt, ...)
+int(cf_fail)(struct cf_err *err, int code, const char *fmt, ...) /* also where it is a macro */
 {
 	assert(code < 0);
 	if (!err || err->code)

@@ -129,10 +129,10 @@ static int run_one_by_one(const struct tile *t, const uint8_t *src, uint8_t *dst
  * for good everything from now on. */
 static int take_over(const struct tile *t, int why, uint64_t du, const uint8_t *src, uint8_t *dst)
 {
-	if (!t->c->standby)
-		return -EIO;
 	if (why == -ENODEV)
 		atomic_store(&t->c->lost, true);
+	if (!t->c->standby)
+		return -EIO;
 	return cf_cipher_crypt(t->c->standby, t->worker, t->dir, du, t->n_du, src, dst);
 }
 
@@ -140,7 +140,7 @@ int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint6
 					uint8_t *dst)
 {
 	assert(worker < c->n_workers);
-	if (atomic_load_explicit(&c->lost, memory_order_relaxed))
+	if (atomic_load_explicit(&c->lost, memory_order_relaxed) && c->standby)
 		return cf_cipher_crypt(c->standby, worker, dir, du, n_du, src, dst);
 	struct tile t = {.c = c, .w = c->work[worker], .worker = worker, .dir = dir};
 	for (; n_du; n_du -= t.n_du, du += t.n_du) {

@@ -67,7 +67,7 @@ struct cf_cipher {
 	bool never_lanes;             /* encryption is always left to the engine's own mode */
 	_Atomic uint64_t fallbacks;   /* batches that were done again one by one */
 	struct cf_cipher *standby;    /* another engine's; NULL unless the engine works elsewhere */
-	_Atomic bool lost;            /* the engine is gone for good: standby serves */
+	_Atomic bool lost;            /* the engine is gone for good: standby serves, if there is one */
 	struct cf_cipher_choice choice;
 	char warning[256];
 	char driver[128]; /* who computes behind the engine, "" the engine itself: asked at open */

@@ -75,7 +75,7 @@ static int find_threshold(struct bench *b, uint64_t budget_ns, size_t *out)
 
 int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns)
 {
-	size_t from[2];
+	size_t from = 0;
 	struct bench b = {.c = c};
 	size_t len = c->spec.du_bytes * c->tile_du < LARGEST_BYTES ? c->spec.du_bytes * c->tile_du : LARGEST_BYTES;
 	b.src = malloc(2 * len);
@@ -86,9 +86,9 @@ int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns)
 	int rc = 0;
 	for (enum cf_dir d = c->never_lanes ? CF_DECRYPT : CF_ENCRYPT; !rc && d <= CF_DECRYPT; d++) {
 		b.dir = d;
-		rc = find_threshold(&b, budget_ns, &from[d]);
+		rc = find_threshold(&b, budget_ns, &from);
 		if (!rc)
-			c->batch_from[d] = from[d];
+			c->batch_from[d] = from;
 	}
 	free(b.src);
 	return rc;

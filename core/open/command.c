@@ -62,6 +62,17 @@ static void add_key(struct words *w, const struct cf_open_opts *opts)
 		add_number(w, "--keyfile-offset", opts->keyfile_offset_bytes);
 }
 
+/* Where a volume without a header lies, and how its IVs count. */
+static void add_place(struct words *w, const struct cf_open_opts *opts, const struct cf_open_plan *plan)
+{
+	add_number(w, "--offset", opts->offset_sectors);
+	add_number(w, "--skip", plan->cipher.iv_offset);
+	add_number(w, "--size", plan->bytes / CF_SECTOR_BYTES);
+	add_number(w, "--sector-size", plan->cipher.du_bytes);
+	if (plan->cipher.iv_numbering == CF_IV_LARGE_SECTORS)
+		add_word(w, "--iv-large-sectors");
+}
+
 static void add_plain(struct words *w, const struct cf_open_opts *opts, const struct cf_open_plan *plan)
 {
 	char cipher[CF_SPEC_TEXT];
@@ -71,12 +82,20 @@ static void add_plain(struct words *w, const struct cf_open_opts *opts, const st
 	if (cf_key_source(opts) != CF_KEY_FROM_FILE)
 		add_text(w, "--hash", cf_plain_hash(opts));
 	add_text(w, "--compat", cf_plain_defaults(opts->compat)->release);
-	add_number(w, "--offset", opts->offset_sectors);
-	add_number(w, "--skip", plan->cipher.iv_offset);
-	add_number(w, "--size", plan->bytes / CF_SECTOR_BYTES);
-	add_number(w, "--sector-size", plan->cipher.du_bytes);
-	if (plan->cipher.iv_numbering == CF_IV_LARGE_SECTORS)
-		add_word(w, "--iv-large-sectors");
+	add_place(w, opts, plan);
+	add_key(w, opts);
+}
+
+/* Its defaults are those of loop-AES, which do not change. */
+static void add_loopaes(struct words *w, const struct cf_open_opts *opts, const struct cf_open_plan *plan)
+{
+	if (opts->cipher)
+		add_text(w, "--cipher", opts->cipher);
+	if (opts->key_bits)
+		add_number(w, "--key-size", opts->key_bits);
+	if (opts->hash)
+		add_text(w, "--hash", opts->hash);
+	add_place(w, opts, plan);
 	add_key(w, opts);
 }
 
@@ -104,24 +123,51 @@ static void add_use(struct words *w, const struct cf_open_plan *plan)
 		add_word(w, "--direct");
 	add_text(w, "--bad-sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	add_text(w, "--engine", *plan->engine ? plan->engine : "auto");
-	add_number(w, "--threads", plan->n_workers);
+}
+
+static void add_volume(struct words *w, const struct cf_open_opts *opts, const struct cf_open_plan *plan)
+{
+	if (opts->table_file) {
+		add_path(w, "--table", opts->table_file);
+	} else {
+		add_text(w, "--type", plan->type);
+		if (!strcmp(plan->type, "plain"))
+			add_plain(w, opts, plan);
+		else if (!strcmp(plan->type, "loopaes"))
+			add_loopaes(w, opts, plan);
+		else
+			add_header(w, opts, plan);
+	}
+	if (opts->partition)
+		add_text(w, "--partition", opts->partition);
+	else if (plan->partition)
+		add_number(w, "--partition", plan->partition);
+}
+
+/* Half a command would be worse than none. */
+static void end_words(struct words *w)
+{
+	if (w->cut)
+		memset(w->text, 0, w->size);
 }
 
 void cf_open_command(const struct cf_open_opts *opts, struct cf_open_plan *plan)
 {
 	struct words w = {.text = plan->command, .size = sizeof(plan->command)};
 	memset(plan->command, 0, sizeof(plan->command));
-	if (opts->table_file)
-		add_path(&w, "--table", opts->table_file);
-	else
-		add_text(&w, "--type", plan->type);
-	if (opts->partition)
-		add_text(&w, "--partition", opts->partition);
-	if (!opts->table_file && !strcmp(plan->type, "plain"))
-		add_plain(&w, opts, plan);
-	else if (!opts->table_file)
-		add_header(&w, opts, plan);
+	add_volume(&w, opts, plan);
 	add_use(&w, plan);
-	if (w.cut) /* half a command would be worse than none */
-		memset(plan->command, 0, sizeof(plan->command));
+	end_words(&w);
+}
+
+void cf_open_command_add(struct cf_open_plan *plan, const char *option, const char *value)
+{
+	struct words w = {.text = plan->command, .size = sizeof(plan->command)};
+	while (w.text[w.len])
+		w.len += strlen(w.text + w.len) + 1;
+	w.cut = !w.len;
+	add_word(&w, option);
+	if (value)
+		add_word(&w, value);
+	end_words(&w);
 }

@@ -1,118 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* crypttab.c - finds a line of /etc/crypttab, and makes options of it.
  *
- * Options that only say when a volume is opened, or by whose queues, are ignored, by name: an unknown one is refused,
- * since it may say how the volume is encrypted. The key field is never quoted in a message. No state; any thread.
+ * The key field is never quoted in a message. No state; any thread.
  * Source: crypttab(5) of Debian's cryptsetup and of systemd. */
 #include "config.h"
 
-#include "cryptfuse/crypttab.h"
+#include "crypttab.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cryptfuse/err.h"
-#include "cryptfuse/units.h"
 
 #define FILE_MAX (1u << 20) /* bytes; nobody has a crypttab of a MiB */
-#define TRIES_MAX 1000u
-
-enum kind {
-	SET,     /* no value: the field becomes .value */
-	TEXT,    /* any */
-	NUMBER,  /* decimal */
-	IGNORED, /* with a value or without */
-	REFUSED, /* .why */
-};
-
-struct option {
-	const char *name; /* one that ends in '.' or '*' stands for all that begin so */
-	enum kind kind;
-	size_t field_off, field_bytes;
-	unsigned value;
-	const char *why;
-};
-
-#define FIELD(f) offsetof(struct cf_crypttab, f), sizeof(((struct cf_crypttab *)NULL)->f)
-#define RANDOM_KEY "its volume gets a new random key each time, so there is nothing to be opened"
-#define NOT_YET "TrueCrypt and VeraCrypt volumes cannot be opened yet"
-#define NO_KEY "cryptfuse does not ask it for the key; give --key-file"
-
-static const struct option options[] = {
-	{"cipher", TEXT, FIELD(volume.cipher), 0, NULL},
-	{"size", NUMBER, FIELD(volume.key_bits), 0, NULL},
-	{"hash", TEXT, FIELD(volume.hash), 0, NULL},
-	{"offset", NUMBER, FIELD(volume.offset_sectors), 0, NULL},
-	{"skip", NUMBER, FIELD(volume.skip_sectors), 0, NULL},
-	{"sector-size", NUMBER, FIELD(volume.sector_size_bytes), 0, NULL},
-	{"keyfile-offset", NUMBER, FIELD(volume.keyfile_offset_bytes), 0, NULL},
-	{"keyfile-size", NUMBER, FIELD(volume.keyfile_size_bytes), 0, NULL},
-	{"key-slot", TEXT, FIELD(volume.key_slot), 0, NULL},
-	{"keyslot", TEXT, FIELD(volume.key_slot), 0, NULL},
-	{"header", TEXT, FIELD(volume.header_file), 0, NULL},
-	{"tries", NUMBER, FIELD(volume.tries), 0, NULL},
-	{"timeout", NUMBER, FIELD(timeout_s), 0, NULL},
-	{"luks", SET, FIELD(volume.type), CF_TYPE_LUKS, NULL},
-	{"plain", SET, FIELD(volume.type), CF_TYPE_PLAIN, NULL},
-	{"bitlk", SET, FIELD(volume.type), CF_TYPE_BITLK, NULL},
-	{"fvault2", SET, FIELD(volume.type), CF_TYPE_FVAULT2, NULL},
-	{"readonly", SET, FIELD(volume.access), CF_READ_ONLY, NULL},
-	{"read-only", SET, FIELD(volume.access), CF_READ_ONLY, NULL},
-	{"discard", SET, FIELD(volume.discards), CF_DISCARDS_ALLOWED, NULL},
-	{"allow-discards", SET, FIELD(volume.discards), CF_DISCARDS_ALLOWED, NULL},
-	{"verify", SET, FIELD(verify), 1, NULL},
-	{"auto", IGNORED, 0, 0, 0, NULL},
-	{"noauto", IGNORED, 0, 0, 0, NULL},
-	{"nofail", IGNORED, 0, 0, 0, NULL},
-	{"noearly", IGNORED, 0, 0, 0, NULL},
-	{"_netdev", IGNORED, 0, 0, 0, NULL},
-	{"initramfs", IGNORED, 0, 0, 0, NULL},
-	{"loud", IGNORED, 0, 0, 0, NULL},
-	{"quiet", IGNORED, 0, 0, 0, NULL},
-	{"check", IGNORED, 0, 0, 0, NULL},
-	{"checkargs", IGNORED, 0, 0, 0, NULL},
-	{"same-cpu-crypt", IGNORED, 0, 0, 0, NULL},
-	{"submit-from-crypt-cpus", IGNORED, 0, 0, 0, NULL},
-	{"no-read-workqueue", IGNORED, 0, 0, 0, NULL},
-	{"no-write-workqueue", IGNORED, 0, 0, 0, NULL},
-	{"try-empty-password", IGNORED, 0, 0, 0, NULL},
-	{"headless", IGNORED, 0, 0, 0, NULL},
-	{"password-echo", IGNORED, 0, 0, 0, NULL},
-	{"password-cache", IGNORED, 0, 0, 0, NULL},
-	{"keyfile-timeout", IGNORED, 0, 0, 0, NULL},
-	{"token-timeout", IGNORED, 0, 0, 0, NULL},
-	{"x-systemd.", IGNORED, 0, 0, 0, NULL},
-	{"x-initrd.", IGNORED, 0, 0, 0, NULL},
-	{"swap", REFUSED, 0, 0, 0, RANDOM_KEY},
-	{"tmp", REFUSED, 0, 0, 0, RANDOM_KEY},
-	{"tcrypt*", REFUSED, 0, 0, 0, NOT_YET},
-	{"veracrypt*", REFUSED, 0, 0, 0, NOT_YET},
-	{"keyscript", REFUSED, 0, 0, 0, NO_KEY},
-	{"pkcs11*", REFUSED, 0, 0, 0, NO_KEY},
-	{"fido2*", REFUSED, 0, 0, 0, NO_KEY},
-	{"tpm2*", REFUSED, 0, 0, 0, NO_KEY},
-	{"keyfile-erase", REFUSED, 0, 0, 0, "cryptfuse erases no key file"},
-};
-
-/** Where a message is about. */
-struct place {
-	const char *where, *name;
-	unsigned line; /* from 1 */
-};
 
 /* ---- words ---- */
 
-/* "\040" is a blank, for a name or path that holds one. */
+/* "\040" is a blank, for a name or path that holds one; none holds a NUL. */
 static void unescape(char *word)
 {
 	char *to = word;
 	for (const char *p = word; *p; p++) {
-		bool octal =
-			p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' && p[3] >= '0' && p[3] <= '7';
+		bool octal = p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' && p[3] >= '0' &&
+					 p[3] <= '7' && strncmp(p + 1, "000", 3) != 0;
 		*to++ = octal ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0')) : *p;
 		p += octal ? 3 : 0;
 	}
@@ -130,97 +44,6 @@ static unsigned cut(char *line, unsigned max, char **words)
 		words[n++] = w;
 	}
 	return n;
-}
-
-/* ---- options ---- */
-
-static bool is_named(const struct option *o, const char *word, size_t len)
-{
-	const size_t own = strlen(o->name);
-	if (o->name[own - 1] == '*')
-		return len >= own - 1 && !strncmp(word, o->name, own - 1);
-	if (o->name[own - 1] == '.')
-		return len > own && !strncmp(word, o->name, own);
-	return len == own && !strncmp(word, o->name, own);
-}
-
-static void set_field(struct cf_crypttab *t, const struct option *o, uint64_t value)
-{
-	uint8_t *field = (uint8_t *)t + o->field_off;
-	const uint32_t small = (uint32_t)value;
-	if (o->field_bytes == sizeof(small))
-		memcpy(field, &small, sizeof(small));
-	else
-		memcpy(field, &value, sizeof(value));
-}
-
-static int take(struct cf_crypttab *t, const struct place *p, const struct option *o, char *word, struct cf_err *err)
-{
-	const size_t len = strcspn(word, "="), used = strlen(t->ignored);
-	char *text = word[len] ? word + len + 1 : NULL;
-	uint64_t n;
-	switch (o->kind) {
-	case REFUSED:
-		return cf_fail(err, -EINVAL, "%s:%u: %s has the option '%.*s': %s", p->where, p->line, p->name, (int)len, word,
-					   o->why);
-	case IGNORED:
-		snprintf(t->ignored + used, sizeof(t->ignored) - used, "%s%.*s", used ? ", " : "", (int)len, word);
-		return 0;
-	case SET:
-		if (text)
-			return cf_fail(err, -EINVAL, "%s:%u: %s: the option '%s' takes no value", p->where, p->line, p->name,
-						   o->name);
-		set_field(t, o, o->value);
-		return 0;
-	case TEXT:
-	case NUMBER:
-		break;
-	}
-	if (!text || !*text)
-		return cf_fail(err, -EINVAL, "%s:%u: %s: the option '%s' needs a value", p->where, p->line, p->name, o->name);
-	if (o->kind == TEXT) {
-		memcpy((uint8_t *)t + o->field_off, &text, sizeof(text));
-		return 0;
-	}
-	if (cf_units_parse_number(text, UINT64_MAX, &n) != 0)
-		return cf_fail(err, -EINVAL, "%s:%u: %s: the option '%s' needs a decimal number", p->where, p->line, p->name,
-					   o->name);
-	set_field(t, o, n);
-	return 0;
-}
-
-static int take_option(struct cf_crypttab *t, const struct place *p, char *word, struct cf_err *err)
-{
-	const size_t len = strcspn(word, "=");
-	for (size_t i = 0; i < CF_ARRAY_LEN(options); i++)
-		if (is_named(&options[i], word, len))
-			return take(t, p, &options[i], word, err);
-	return cf_fail(err, -EINVAL, "%s:%u: %s has an option that is not known here: '%.*s'", p->where, p->line, p->name,
-				   (int)len, word);
-}
-
-/* A volume with a header says itself how it is encrypted; other readers of the file pass over these too. */
-static void drop_plain(struct cf_crypttab *t)
-{
-	if (t->volume.type == CF_TYPE_AUTO || t->volume.type == CF_TYPE_PLAIN)
-		return;
-	t->volume.cipher = t->volume.hash = NULL;
-	t->volume.key_bits = t->volume.offset_sectors = t->volume.skip_sectors = t->volume.sector_size_bytes = 0;
-}
-
-static int take_options(struct cf_crypttab *t, const struct place *p, char *words, struct cf_err *err)
-{
-	char *save = NULL;
-	bool given_tries = strstr(words, "tries=") != NULL;
-	for (char *w = strtok_r(words, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
-		int rc = take_option(t, p, w, err);
-		if (rc)
-			return rc;
-	}
-	if ((given_tries && !t->volume.tries) || t->volume.tries > TRIES_MAX)
-		t->volume.tries = TRIES_MAX; /* 0 is for ever */
-	drop_plain(t);
-	return 0;
 }
 
 /* ---- source and key ---- */
@@ -243,7 +66,7 @@ static const char *tag_value(const char *word, const char **folder)
 }
 
 /* Names in /dev/disk/by-…: udev writes what is no plain character as \xNN. */
-static int take_source(struct cf_crypttab *t, const struct place *p, const char *word, struct cf_err *err)
+static int take_source(struct cf_crypttab *t, const struct cf_crypttab_place *p, const char *word, struct cf_err *err)
 {
 	const char *folder = NULL, *value = tag_value(word, &folder);
 	size_t n = 0;
@@ -265,7 +88,7 @@ static int take_source(struct cf_crypttab *t, const struct place *p, const char 
 	return 0;
 }
 
-static int take_key(struct cf_crypttab *t, const struct place *p, const char *word, struct cf_err *err)
+static int take_key(struct cf_crypttab *t, const struct cf_crypttab_place *p, const char *word, struct cf_err *err)
 {
 	static const char *const random[] = {"/dev/urandom", "/dev/random", "/dev/hw_random", "/dev/hwrng"};
 	const char *folder, *colon = strrchr(word, ':');
@@ -273,8 +96,8 @@ static int take_key(struct cf_crypttab *t, const struct place *p, const char *wo
 		return 0;
 	for (size_t i = 0; i < CF_ARRAY_LEN(random); i++)
 		if (!strcmp(word, random[i]))
-			return cf_fail(err, -EINVAL, "%s:%u: %s takes its key from %s: " RANDOM_KEY, p->where, p->line, p->name,
-						   random[i]);
+			return cf_fail(err, -EINVAL, "%s:%u: %s takes its key from %s: " CF_CRYPTTAB_RANDOM_KEY, p->where, p->line,
+						   p->name, random[i]);
 	if (colon && (tag_value(colon + 1, &folder) || !strncmp(colon + 1, "/dev/", 5)))
 		return cf_fail(err, -EINVAL, "%s:%u: %s has its key file on another device; mount that, and give --key-file",
 					   p->where, p->line, p->name);
@@ -284,7 +107,8 @@ static int take_key(struct cf_crypttab *t, const struct place *p, const char *wo
 
 /* ---- the line, the file ---- */
 
-static int take_line(struct cf_crypttab *t, const struct place *p, char **words, unsigned n, struct cf_err *err)
+static int take_line(struct cf_crypttab *t, const struct cf_crypttab_place *p, char **words, unsigned n,
+					 struct cf_err *err)
 {
 	if (n < 2)
 		return cf_fail(err, -EINVAL, "%s:%u: %s has no source: NAME SOURCE KEYFILE OPTIONS", p->where, p->line,
@@ -299,7 +123,7 @@ static int take_line(struct cf_crypttab *t, const struct place *p, char **words,
 	if (!rc && n > 2)
 		rc = take_key(t, p, words[2], err);
 	if (!rc && n > 3 && strcmp(words[3], "-") != 0)
-		rc = take_options(t, p, words[3], err);
+		rc = cf_crypttab_take_options(t, p, words[3], err);
 	return rc;
 }
 
@@ -321,7 +145,7 @@ static unsigned named_line(const char *text, size_t len, const char *name, char 
 int cf_crypttab_find(const char *text, size_t len, const char *where, const char *name, struct cf_crypttab *out,
 					 struct cf_err *err)
 {
-	struct place p = {where, name, 0};
+	struct cf_crypttab_place p = {where, name, 0};
 	unsigned found = 0, line = 0;
 	char buf[CF_CRYPTTAB_LINE_MAX], *words[5];
 	if (memchr(text, '\0', len))
@@ -345,16 +169,9 @@ int cf_crypttab_find(const char *text, size_t len, const char *where, const char
 	return take_line(out, &p, words, cut(out->line, 4, words), err);
 }
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 int cf_crypttab_read(const char *path, const char *name, struct cf_crypttab *out, struct cf_err *err)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen(path, "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(path, "re");
 	CF_CLEANUP(cf_freep) char *text = malloc(FILE_MAX);
 	if (!f)
 		return cf_fail(err, -errno, "%s cannot be opened: %s", path, strerror(errno));

@@ -138,6 +138,8 @@ static int load_format(struct cf_header *h, const struct cf_header_format *f, co
 	h->format = f;
 	h->said[0] = '\0';
 	int rc = f->areas(s, first, &areas);
+	if (rc && rc != -EINVAL)
+		return cf_fail(why, rc, "%s", strerror(-rc));
 	if (!rc)
 		rc = load_copy(h, s, &areas, why);
 	if (rc || !f->key_areas)
@@ -265,7 +267,7 @@ static int place_in_segments(const struct cf_header *h, struct cf_layout *l, uin
 							 struct cf_open_plan *plan, struct cf_err *err)
 {
 	struct cf_segment *last = &l->segment[l->n_segments - 1];
-	if (sectors && sectors * CF_SECTOR_BYTES != last->off + last->bytes)
+	if (sectors && sectors != (last->off + last->bytes) / CF_SECTOR_BYTES)
 		return cf_fail(err, -EINVAL, "--size and --device-size cannot be given: the volume is in several pieces");
 	if (plan->discards == CF_DISCARDS_ALLOWED)
 		return cf_fail(err, -EINVAL, "--allow-discards cannot be given: the volume is in several pieces");
@@ -295,6 +297,21 @@ static int place_in_one(const struct cf_header *h, const struct cf_layout *l, ui
 	plan->cipher.iv_offset = l->iv_offset;
 	plan->data_off += h->off;
 	return 0;
+}
+
+void cf_header_check(struct cf_header *h, char problem[static CF_ERR_TEXT])
+{
+	CF_CLEANUP(cf_freep) struct cf_open_plan *plan = calloc(1, sizeof(*plan));
+	struct cf_layout layout;
+	struct cf_err err = {0};
+	if (*problem || !plan)
+		return;
+	if (h->format->layout(h, h->bytes, &layout, &err) == 0 && h->place == CF_HEADER_IN_FRONT &&
+		layout.data_off >= h->bytes)
+		put_text(problem, CF_ERR_TEXT,
+				 "its data is not here: the image is cut off, or it is a header that was kept apart, for --header");
+	else if (cf_header_plan(h, 0, plan, &err) != 0 || cf_cipher_check(&plan->cipher, NULL, &err) != 0)
+		put_text(problem, CF_ERR_TEXT, err.text);
 }
 
 int cf_header_plan(struct cf_header *h, uint64_t sectors, struct cf_open_plan *plan, struct cf_err *err)

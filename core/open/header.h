@@ -93,6 +93,18 @@ const char *cf_header_suspect(struct cf_backing *b, uint64_t off, uint64_t bytes
 /** cf_header_load_fd - let the library load a sealed copy; its complaints go to @h. @out: owned, also on failure. */
 int cf_header_load_fd(struct cf_header *h, int fd, const char *type, struct crypt_device **out) CF_MUST_CHECK;
 
+/** cf_luks_digest_iterations - of PBKDF2, to check a volume key: the most that any digest of a LUKS header asks for. */
+uint64_t cf_luks_digest_iterations(struct cf_header *h);
+
+/** cf_header_costs - is what the header asks of a key derivation bearable? It comes from whoever made the image
+ * @slot: the keyslot that will be tried; below 0: all
+ * Returns 0; -ENOTSUP more work or memory than anybody would ask for in good faith: names the limit; -ENOMEM more than
+ * this machine has. FileVault2 does not say what it asks for. */
+int cf_header_costs(struct cf_header *h, int slot, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_header_digest_cost - the same of the check of a volume key alone. */
+int cf_header_digest_cost(struct cf_header *h, struct cf_err *err) CF_MUST_CHECK;
+
 /** cf_luks1_unlock - as crypt_volume_key_get, for a keyslot whose cipher only our engines have
  * -ENOTSUP, -ENODEV they have not either; -EPERM the passphrase is another. */
 int cf_luks1_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *pass, uint8_t *key,

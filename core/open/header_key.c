@@ -94,8 +94,11 @@ int cf_header_unlock(struct cf_header *h, int slot, const struct cf_secret_buf *
 		return cf_fail(err, -ENOMEM, "no memory for the key");
 	if (slot >= 0 && crypt_keyslot_status(h->cd, slot) < CRYPT_SLOT_ACTIVE)
 		return cf_fail(err, -EPERM, "keyslot %d is not in use", slot);
+	int rc = cf_header_costs(h, slot, err);
+	if (rc)
+		return rc;
 	h->said[0] = '\0';
-	int rc = get_key(h, slot, pass, buf, &got);
+	rc = get_key(h, slot, pass, buf, &got);
 	if (rc < 0)
 		return refuse(h, slot, rc, err);
 	if (got != want)
@@ -111,7 +114,10 @@ int cf_header_verify(struct cf_header *h, const uint8_t *key, struct cf_err *err
 {
 	if (!cf_header_is_luks(h))
 		return 0;
-	int rc = crypt_volume_key_verify(h->cd, (const char *)key, cf_header_key_bytes(h));
+	int rc = cf_header_digest_cost(h, err);
+	if (rc)
+		return rc;
+	rc = crypt_volume_key_verify(h->cd, (const char *)key, cf_header_key_bytes(h));
 	if (rc == -EPERM)
 		return cf_fail(err, rc, "this is not the volume key of this volume");
 	return rc < 0

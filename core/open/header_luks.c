@@ -10,12 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cryptfuse/bytes.h"
 #include "cryptfuse/spec.h"
 #include "header.h"
 
 /* A LUKS2 header is at most 4 MiB, and the second one starts where the first ends. */
 #define HEADERS_BYTES ((uint64_t)8 << 20)
+#define LUKS1_DIGEST_ITERATIONS_OFF 164
 
 static enum cf_suspicion suspect(const uint8_t first[static CF_SIGNATURE_BYTES])
 {
@@ -152,6 +155,8 @@ static void find_problem(struct cf_header *h, char problem[static CF_ERR_TEXT])
 		say_segment(segment_at(root, i), problem);
 	if (!*problem && !segment_at(root, 0))
 		snprintf(problem, CF_ERR_TEXT, "its header names no data");
+	if (!*problem && !cf_header_key_bytes(h)) /* the keyslots alone say how long the key is */
+		snprintf(problem, CF_ERR_TEXT, "its keyslots are erased: nothing but a backup of its header opens it");
 }
 
 /* ---- what it says ---- */
@@ -179,6 +184,32 @@ static void describe(struct cf_header *h, struct cf_header_info *out)
 			describe_keyslot(h, i, &out->keyslot[out->n_keyslots++]);
 	if (h->kind == CF_HEADER_LUKS2)
 		find_problem(h, out->problem);
+}
+
+/* ---- what a key is checked with ---- */
+
+static uint64_t digests_of_luks2(struct cf_header *h)
+{
+	CF_CLEANUP(put_json) struct json_object *root = get_json(h);
+	uint64_t most = 0;
+	if (!json_object_is_type(member(root, "digests"), json_type_object))
+		return UINT64_MAX;
+	json_object_object_foreach(member(root, "digests"), name, digest)
+	{
+		const int64_t n = json_object_get_int64(member(digest, "iterations"));
+		(void)name;
+		most = n < 0 ? UINT64_MAX : (uint64_t)n > most ? (uint64_t)n : most;
+	}
+	return most;
+}
+
+uint64_t cf_luks_digest_iterations(struct cf_header *h)
+{
+	uint8_t n[4];
+	if (h->kind == CF_HEADER_LUKS2)
+		return digests_of_luks2(h);
+	return pread(h->copy, n, sizeof(n), LUKS1_DIGEST_ITERATIONS_OFF) == (ssize_t)sizeof(n) ? cf_load_be32(n)
+																						   : UINT64_MAX;
 }
 
 /* ---- where the volume lies ---- */

@@ -210,8 +210,9 @@ static int plan_place(const struct cf_open_opts *opts, const struct cf_open_ui *
 					  struct cf_place *place, struct cf_err *err)
 {
 	struct cf_extent where;
+	unsigned number;
 	place->du_bytes = o->plan.cipher.du_bytes;
-	int rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, &o->image, &where, err);
+	int rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, &o->image, &where, &number, err);
 	place->store = opts->partition ? "partition" : NULL;
 	place->image_bytes = where.bytes;
 	if (!rc)

@@ -134,7 +134,7 @@ static int image_bytes(const struct cf_image *image, uint64_t *bytes, struct cf_
 }
 
 static int choose(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_image *image,
-				  struct cf_partitions *list, struct cf_extent *where, struct cf_err *err)
+				  struct cf_partitions *list, struct cf_extent *where, unsigned *number, struct cf_err *err)
 {
 	const struct cf_partition *p;
 	const uint64_t bytes = where->bytes;
@@ -144,16 +144,20 @@ static int choose(const struct cf_open_opts *opts, const struct cf_open_ui *ui, 
 	if (rc == 0)
 		return cf_fail(err, -EINVAL, "--partition %s: %s has no partition table", opts->partition, opts->image);
 	rc = opts->partition ? cf_partition_find(list, opts->partition, &p, err) : search(opts, ui, image, list, &p, err);
-	return rc ? rc : take_place(opts, ui, p, bytes, where, err);
+	if (rc || (rc = take_place(opts, ui, p, bytes, where, err)))
+		return rc;
+	*number = p->number;
+	return 0;
 }
 
 int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_search how, const struct cf_open_ui *ui,
-						const struct cf_image *image, struct cf_extent *where, struct cf_err *err)
+						const struct cf_image *image, struct cf_extent *where, unsigned *number, struct cf_err *err)
 {
 	*where = (struct cf_extent){.off = 0};
+	*number = 0;
 	int rc = image_bytes(image, &where->bytes, err);
 	if (rc || (!opts->partition && how == CF_PARTITION_ASKED))
 		return rc;
 	CF_CLEANUP(cf_freep) struct cf_partitions *list = malloc(sizeof(*list));
-	return list ? choose(opts, ui, image, list, where, err) : cf_fail(err, -ENOMEM, "out of memory");
+	return list ? choose(opts, ui, image, list, where, number, err) : cf_fail(err, -ENOMEM, "out of memory");
 }

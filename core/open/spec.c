@@ -50,13 +50,15 @@ static int keep_api_name(struct cf_word name, struct cf_word iv, struct cf_word 
 	const bool essiv = cf_word_is(iv, "essiv");
 	if (essiv && !ivopts.len)
 		return cf_fail(err, -EINVAL, "essiv needs a hash, as in essiv:sha256");
+	if (essiv && strcspn(ivopts.at, ",()") < ivopts.len) /* it would be another name inside essiv(…) */
+		return cf_word_unknown(ivopts, err);
 	if (name.len >= CF_NAME_MAX || (essiv && ivopts.len >= CF_NAME_MAX))
 		return cf_fail(err, -EINVAL, "the cipher's name is longer than %u characters", CF_NAME_MAX - 1);
-	if (name.len && memchr(name.at, ':', name.len)) /* no name of the kernel's has one: it could not be written again */
-		return cf_word_unknown(name, err);
 	int len = essiv
 				  ? snprintf(text, sizeof(text), "essiv(%.*s,%.*s)", (int)name.len, name.at, (int)ivopts.len, ivopts.at)
 				  : snprintf(text, sizeof(text), "%.*s", (int)name.len, name.at);
+	if (strchr(text, ':')) /* no name of the kernel's has one: it could not be written again */
+		return cf_word_unknown(name, err);
 	*out = (struct cf_cipher_spec){.mode = CF_MODE_API, .keycount = cf_word_is(iv, "lmk") ? LMK_KEYS : 1};
 	int rc = cf_word_put(out->cipher, (struct cf_word){text, (size_t)len}, "name", err);
 	if (rc || !iv.at)
@@ -100,11 +102,11 @@ static int parse_parts(struct cf_word cipher, struct cf_word mode, struct cf_wor
 	int rc = cf_spec_apply_mode(mode, cipher, out, &why);
 	if (!rc)
 		rc = apply_iv(iv, ivopts, out, &why);
+	if (!strcmp(out->mode, "ecb"))
+		iv = (struct cf_word){NULL, 0};
 	if (rc == -EINVAL || !can_keep(out, iv) || (!rc && is_ours(out)))
 		return rc ? cf_fail(err, rc, "%s", why.text) : 0;
 	int len = snprintf(name, sizeof(name), "%.*s(%.*s)", (int)mode.len, mode.at, (int)cipher.len, cipher.at);
-	if (!strcmp(out->mode, "ecb"))
-		iv = (struct cf_word){NULL, 0};
 	return keep_api_name((struct cf_word){name, (size_t)len}, iv, ivopts, out, err);
 }
 
@@ -128,6 +130,8 @@ static int parse_capi(struct cf_word api, struct cf_cipher_spec *out, struct cf_
 {
 	struct cf_word ivopts = cf_word_cut_last(&api, ':'), iv = cf_word_cut_last(&api, '-');
 	struct cf_err why = {0};
+	if (iv.at && strcspn(iv.at, "(:") < iv.len)
+		return cf_fail(err, -EINVAL, "unknown IV mode '%.*s'", (int)(iv.len < 64 ? iv.len : 64), iv.at);
 	int rc = cf_spec_apply_api(api, out, &why);
 	if (!rc && !iv.at && strcmp(out->mode, "ecb") != 0)
 		return cf_fail(

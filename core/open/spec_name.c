@@ -103,6 +103,8 @@ static int shape_adiantum(struct cf_word mode, struct cf_word args, struct cf_ci
 /* cbc(aes) */
 static int shape_simple(struct cf_word mode, struct cf_word args, struct cf_cipher_spec *out, struct cf_err *err)
 {
+	if (cf_word_is(mode, CF_MODE_API)) /* our own word: nobody has such a mode */
+		return cf_word_unknown(mode, err);
 	int rc = cf_word_put(out->cipher, strip_driver(args), "cipher name", err);
 	return rc ? rc : cf_word_put(out->mode, mode, "chaining mode", err);
 }

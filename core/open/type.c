@@ -129,10 +129,13 @@ static int no_header(const struct cf_open_opts *opts, const struct cf_image *ima
 		snprintf(found, sizeof(found), ", but %.64s%s%.64s", content.type, *content.label ? ", label " : "",
 				 content.label);
 	const char *store = opts->header_file ? opts->header_file : opts->image;
+	char where_it_is[96] = "";
+	if (opts->partition && !opts->header_file)
+		snprintf(where_it_is, sizeof(where_it_is), "partition %.64s of ", opts->partition);
 	if (opts->type != CF_TYPE_AUTO)
-		return cf_fail(err, -ENODEV, "no %s header found in %s%s", types[opts->type].word, store, found);
-	return cf_fail(err, -ENODEV, "no header found in %s%s; if it is a plain dm-crypt volume say --type plain", store,
-				   found);
+		return cf_fail(err, -ENODEV, "no %s header found in %s%s%s", types[opts->type].word, where_it_is, store, found);
+	return cf_fail(err, -ENODEV, "no header found in %s%s%s; if it is a plain dm-crypt volume say --type plain",
+				   where_it_is, store, found);
 }
 
 /* ---- with one ---- */
@@ -175,32 +178,37 @@ static int open_detached(const struct cf_open_opts *opts, struct cf_backing **ou
 	return rc ? rc : cf_image_backing(&image, out, err);
 }
 
-/* In the whole image, or the partition that was asked for; and in the only one that is encrypted. */
+/* In the only partition that is encrypted. */
+static int search_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_image *image,
+						 struct cf_backing *data, struct cf_header **out, unsigned *partition, struct cf_err *err)
+{
+	struct cf_extent part;
+	int rc = cf_partition_choose(opts, CF_PARTITION_SEARCH, ui, image, &part, partition, err);
+	if (rc)
+		return rc;
+	return *partition ? cf_header_load(out, CF_HEADER_NONE, data, part.off, part.bytes, NULL, err) : -ENOENT;
+}
+
+/* In the whole image, or the partition that was asked for; or else by a search. */
 static int find_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui, const struct cf_image *image,
-					   struct cf_header **out, struct cf_err *err)
+					   struct cf_header **out, unsigned *partition, struct cf_err *err)
 {
 	CF_CLEANUP(cf_backing_free) struct cf_backing *data = NULL, *detached = NULL;
-	struct cf_extent where, part;
+	struct cf_extent where = {0};
+	unsigned asked;
 	int rc = cf_image_backing(image, &data, err);
 	if (!rc)
 		rc = open_detached(opts, &detached, err);
 	if (!rc)
-		rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, image, &where, err);
+		rc = cf_partition_choose(opts, CF_PARTITION_ASKED, ui, image, &where, &asked, err);
 	if (!rc)
 		rc = cf_header_load(out, CF_HEADER_NONE, data, where.off, where.bytes, detached, err);
 	if (rc != -ENOENT)
 		return rc;
 	if (plain_by_options(opts))
 		return CF_PLAN_PLAIN;
-	if (!opts->partition && !detached) {
-		rc = cf_partition_choose(opts, CF_PARTITION_SEARCH, ui, image, &part, err);
-		if (rc)
-			return rc;
-		if (part.off != where.off)
-			rc = cf_header_load(out, CF_HEADER_NONE, data, part.off, part.bytes, NULL, err);
-		else
-			rc = -ENOENT;
-	}
+	if (!opts->partition && !detached)
+		rc = search_header(opts, ui, image, data, out, partition, err);
 	return rc == -ENOENT ? no_header(opts, image, &where, err) : rc;
 }
 
@@ -211,7 +219,7 @@ int cf_plan_header(const struct cf_open_opts *opts, const struct cf_open_ui *ui,
 	uint64_t sectors = 0;
 	int rc = size_sectors(opts, &sectors, err);
 	if (!rc)
-		rc = find_header(opts, ui, &o->image, &h, err);
+		rc = find_header(opts, ui, &o->image, &h, &o->plan.partition, err);
 	if (rc)
 		return rc;
 	rc = check_kind(opts, cf_header_kind(h), err);

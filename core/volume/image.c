@@ -249,6 +249,16 @@ int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf
 	return 0;
 }
 
+bool cf_image_lock_lost(const struct cf_image *image)
+{
+	for (unsigned i = 0; i < image->n_parts; i++) {
+		struct flock range = {.l_type = image->access == CF_READ_WRITE ? F_WRLCK : F_RDLCK, .l_whence = SEEK_SET};
+		if (fcntl(image->fd[i], F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK)
+			return true;
+	}
+	return false;
+}
+
 void cf_image_close(struct cf_image *image)
 {
 	while (image->n_parts)

@@ -84,7 +84,7 @@ static bool is_clear(const struct cf_parts *p)
 /* The first part has counter 0, or 1 where that is clear. 1 found; 0 no part is there that could be the first. */
 static int find_first(struct cf_parts *p)
 {
-	for (p->first = 0; p->first <= is_clear(p); p->first++)
+	for (p->first = 0; p->first <= (is_clear(p) ? 1u : 0u); p->first++)
 		if (is_there(p, p->first))
 			return 1;
 	p->first--;

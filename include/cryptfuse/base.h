@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /** A function whose failure must be looked at: >= 0, or -errno. */
 #define CF_MUST_CHECK __attribute__((warn_unused_result))
@@ -46,5 +47,8 @@ void cf_close_fd(int *fd);
 
 /** cf_close_dir - the same for a folder that is read; NULL is "none". */
 void cf_close_dir(DIR **dir);
+
+/** cf_close_stream - the same for a file of stdio that is read; NULL is "none". */
+void cf_close_stream(FILE **f);
 
 #endif

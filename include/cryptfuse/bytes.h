@@ -23,6 +23,7 @@
 
 CF_BYTES_LOAD_STORE(le32, uint32_t, le32toh, htole32)
 CF_BYTES_LOAD_STORE(le64, uint64_t, le64toh, htole64)
+CF_BYTES_LOAD_STORE(be32, uint32_t, be32toh, htobe32)
 CF_BYTES_LOAD_STORE(be64, uint64_t, be64toh, htobe64)
 
 /** cf_xor - dst = a ^ b, @len bytes, a multiple of 8. @dst may be @a or @b. */

@@ -69,7 +69,7 @@ struct cf_cipher_info {
 	unsigned n_candidates;   /* 0 when an engine was named or only one has the cipher */
 	struct cf_cipher_candidate candidates[CF_CANDIDATES_MAX];
 	const char *standby; /* takes over if the engine is lost; NULL none */
-	bool lost;           /* it has taken over */
+	bool lost;           /* it has taken over, if there is one */
 	uint64_t fallbacks;  /* batches that were refused and went data unit by data unit */
 	const char *warning; /* an engine that was passed over and why; "" none */
 };

@@ -20,6 +20,9 @@ struct cf_err {
  * @fmt: what failed, on what, what to do: one line; cut at CF_ERR_TEXT
  * Keeps an earlier message. Returns @code, so that `return cf_fail(err, -EINVAL, …)` is the whole error path. */
 int cf_fail(struct cf_err *err, int code, const char *fmt, ...) CF_PRINTF(3, 4);
+#ifdef CF_ANALYSIS /* tools that do not look into other files: what it returns */
+#define cf_fail(err, code, ...) ((void)cf_fail(err, code, __VA_ARGS__), (code))
+#endif
 
 /** cf_err_exit_code - cryptsetup's exit code for a -errno
  * 0 ok · 1 wrong parameters (and all else) · 2 no permission (EPERM, EACCES) · 3 out of memory (ENOMEM) ·

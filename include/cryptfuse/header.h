@@ -59,6 +59,11 @@ void cf_header_free(struct cf_header **h);
 /** cf_header_info - never fails: what is not known stays empty. */
 void cf_header_info(struct cf_header *h, struct cf_header_info *out);
 
+/** cf_header_check - would such a volume be opened, with the right key? Judges what cf_header_info leaves out: the
+ * place of the data, and whether an engine here has the cipher
+ * @problem: the reason, in words; left alone if it would, or if there is one already. */
+void cf_header_check(struct cf_header *h, char problem[static CF_ERR_TEXT]);
+
 /** cf_header_kind - which it is; never CF_HEADER_NONE. */
 enum cf_header_kind cf_header_kind(const struct cf_header *h);
 

@@ -4,7 +4,8 @@
  * It is forked before any secret exists and holds nothing but its end of a socketpair (HAZARDS 2). One letter a
  * message:
  *
- *     daemon -> helper   W about to mount   M mounted (with the device)   T stop   end: the daemon has gone
+ *     daemon -> helper   W about to mount   M mounted (with the device)   T stop   S say this in the system's log
+ *                        end: the daemon has gone
  *     helper -> daemon   D detached, end now
  *
  * On T it flushes the volume file and unmounts it while the daemon serves on; at the end it removes what is left. */
@@ -18,6 +19,7 @@ enum cf_helper_word {
 	CF_HELPER_MOUNTING = 'W',
 	CF_HELPER_MOUNTED = 'M',
 	CF_HELPER_STOP = 'T',
+	CF_HELPER_SAY = 'S',
 	CF_HELPER_DETACHED = 'D',
 };
 
@@ -28,6 +30,10 @@ int cf_helper_fork(const struct cf_serve_opts *opts, int *sock) CF_MUST_CHECK;
 
 /** cf_helper_tell - one word; @mount only with CF_HELPER_MOUNTED. Any thread. 0, or -errno: -EPIPE it has gone. */
 int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mount);
+
+/** cf_helper_say - have it tell the system's log; dropped while the helper has too much to do. Any thread, never waits.
+ */
+void cf_helper_say(int sock, const char *text);
 
 /** cf_helper_hear - wait for its word: 1 detached; 0 it has gone. */
 int cf_helper_hear(int sock);

@@ -31,6 +31,10 @@ int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err 
 /** cf_image_copy - the same image on copies of its descriptors; the lock is one. 0; -EMFILE. */
 int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf_err *err) CF_MUST_CHECK;
 
+/** cf_image_lock_lost - has somebody else a lock on a part that ours would keep out? Only asked for, nothing is locked.
+ * (A server may give it to another when this machine was out of reach.) */
+bool cf_image_lock_lost(const struct cf_image *image);
+
 /** cf_image_close - close all parts; CF_CLEANUP helper, idempotent. */
 void cf_image_close(struct cf_image *image);
 

@@ -102,6 +102,7 @@ struct cf_open_plan {
 	char type[CF_NAME_MAX];  /* for the status: "plain", "luks2", "bitlk" … */
 	char uuid[CF_UUID_TEXT]; /* of the header; "" none */
 	int keyslot;             /* that was used; -1 none */
+	unsigned partition;      /* of a disk image, that was found without --partition; 0 none */
 	/* Options that open it in the same way again: a NUL behind each word, an empty word at the end. */
 	char command[CF_COMMAND_MAX];
 };
@@ -133,6 +134,10 @@ int cf_open_key(const struct cf_open_opts *opts, const struct cf_open_ui *ui, st
 /** cf_open_command - fill in plan->command; it stays empty where the words do not fit. Once the key is there, so that
  * it can name the keyslot. */
 void cf_open_command(const struct cf_open_opts *opts, struct cf_open_plan *plan);
+
+/** cf_open_command_add - after cf_open_command: one more option of the caller's own
+ * @option: "--fs"   @value: NULL it takes none. What does not fit leaves the command empty. */
+void cf_open_command_add(struct cf_open_plan *plan, const char *option, const char *value);
 
 /** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
  * @key, @image: borrowed; the lock goes on with the volume's own copies of the descriptors. */

@@ -9,9 +9,11 @@
 #include <time.h>
 
 #include "cryptfuse/lane.h"
+#include "cryptfuse/sandbox.h"
 #include "cryptfuse/serve.h"
 #include "cryptfuse/volume.h"
 
+struct cf_voice;
 struct fuse_lowlevel_ops;
 
 /** A file of the mount: a range of the volume. */
@@ -28,7 +30,9 @@ struct cf_ops {
 	struct cf_volume *volume; /* borrowed */
 	const struct cf_serve_opts *opts;
 	const struct cf_open_plan *plan;
-	struct timespec since; /* every time stamp of the mount */
+	struct cf_voice *voice;    /* borrowed */
+	struct cf_sandbox sandbox; /* what is in force; before the threads */
+	struct timespec since;     /* every time stamp of the mount */
 	uid_t uid;
 	gid_t gid;
 	void (*ready)(void *ctx); /* called once, when the kernel has shaken hands; from a worker thread */

@@ -63,10 +63,12 @@ enum cf_partition_search {
 
 /** cf_partition_choose - in which part of an image the volume lies
  * @opts: opts->partition, NULL: as @search says   @where: out; all of the image when it has no partition table
+ * @number: out; of the partition, 0 all of the image
  * Says through @ui when it chose by itself, or when a partition is cut off by the end of the image (refused for
  * writing). Returns 0; -EINVAL no such partition, or not exactly one to choose: says which there are; -EIO. */
 int cf_partition_choose(const struct cf_open_opts *opts, enum cf_partition_search search, const struct cf_open_ui *ui,
-						const struct cf_image *image, struct cf_extent *where, struct cf_err *err) CF_MUST_CHECK;
+						const struct cf_image *image, struct cf_extent *where, unsigned *number,
+						struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_partition_type_name - what a type of partition is called: "Linux LUKS"; NULL unknown. */
 const char *cf_partition_type_name(const char *type);

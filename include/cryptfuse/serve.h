@@ -5,7 +5,7 @@
  *     cf_serve_fork  --------------->  (arena, not dumpable)  -- pipe -->  keeps nothing but the pipe
  *     plan, opens image, asks
  *     cf_serve_start -- plan, key, --> self-test, mount, drop
- *                       descriptor     capabilities, threads
+ *                       descriptor     rights, sandbox, threads
  *     waits for one answer  <--------  ready, or one line of error
  *     probes the mounted file          serves
  *     cf_serve_publish --- parts --->  shows them as files, answers
@@ -32,16 +32,21 @@ enum cf_cache { CF_CACHE_DEFAULT, CF_CACHE_WRITEBACK, CF_CACHE_DIRECT };
 /** How requests travel between the kernel and the daemon. */
 enum cf_transport { CF_TRANSPORT_DEVICE /* /dev/fuse */, CF_TRANSPORT_IO_URING };
 
+/** Whether the daemon that serves is shut off from files, programs and new sockets (sandbox.h). */
+enum cf_sandbox_use { CF_SANDBOX_ON, CF_SANDBOX_OFF /* --no-sandbox */ };
+
 /** Everything about the mount that is known before the image is opened. Plain data. */
 struct cf_serve_opts {
 	char mountpoint[PATH_MAX]; /* absolute, resolved */
 	char image[PATH_MAX];      /* absolute, resolved: fsname and status */
 	char name[NAME_MAX + 1];   /* of the file in directory mode: "volume" */
+	char directory[PATH_MAX];  /* where `mount` shows what is in it, absolute; "": it was opened by `open` */
 	enum cf_mount_kind kind;
 	enum cf_mount_share share;
 	mode_t mode; /* permission bits of the file: 0600, 0400 read-only, or --mode */
 	enum cf_cache cache;
 	enum cf_transport transport;
+	enum cf_sandbox_use sandbox;
 	unsigned readahead_kib;  /* 0: the kernel's own */
 	unsigned stop_timeout_s; /* how long a busy mount is asked to end before it is detached */
 	int foreground;          /* keep the terminal's stderr; otherwise the daemon lets go of it once ready */

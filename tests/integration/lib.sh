@@ -173,11 +173,11 @@ model() { "$CRYPTFUSE_TOOLS/model" "$@"; }
 
 # ---- waiting and comparing ----
 
-# wait_for SECONDS WHAT COMMAND…: until the command succeeds; never longer. The command is run again and again, its
-# arguments are not expanded again.
+# wait_for WHAT COMMAND…: until the command succeeds, up to a minute: machines can be busy. The command is run again and
+# again, its arguments are not expanded again.
 wait_for() {
-	local end=$((SECONDS + $1 + 1)) what=$2
-	shift 2
+	local end=$((SECONDS + 60)) what=$1
+	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || fail "waited in vain for $what"
 		sleep 0.02
@@ -246,6 +246,20 @@ close_vol() { # MNT
 	assert_gone "$1"
 }
 
+# open_again MNT: close it, and open it by the command that its status prints, to the letter and from another folder; the
+# caller's stdin is the command's. Both forms of the status give it, and what is open then gives the same one.
+open_again() {
+	local line
+	line=$("$CRYPTFUSE" status "$1" | sed -n 's/^command: //p')
+	"$CRYPTFUSE" status --json "$1" | python3 -c 'import json, shlex, sys
+want, got = json.load(sys.stdin)["command"], shlex.split(sys.argv[1])
+assert want == got, (want, got)' "$line" || fail "the status and its JSON differ"
+	close_vol "$1"
+	(cd / && timeout -k 5 60 sh -c "cryptfuse() { \"\$CRYPTFUSE\" \"\$@\"; }; $line" 2>"$S/again.err") ||
+		fail "$line: exit $?: $(cat "$S/again.err")"
+	assert_eq "the command of the second" "$line" "$("$CRYPTFUSE" status "$1" | sed -n 's/^command: //p')"
+}
+
 served() { # MNT
 	[ -n "$(daemons_of "$1")" ]
 }
@@ -260,7 +274,7 @@ gone() { # MNT
 
 assert_gone() { # MNT
 	! mounted "$1" || fail "$1 is still mounted"
-	wait_for 5 "the daemon of $1 to end" gone "$1"
+	wait_for "the daemon of $1 to end" gone "$1"
 }
 
 # One field of the status, as text.
@@ -284,7 +298,7 @@ start_hold() {
 	"$CRYPTFUSE_TOOLS/fileop" hold "$1" 1000 300000 "$2" <"$S/hold.fifo" >"$S/hold.out" &
 	HOLDER=$!
 	exec 8>"$S/hold.fifo"
-	wait_for 5 "the holder" grep -q ready "$S/hold.out"
+	wait_for "the holder" grep -q ready "$S/hold.out"
 }
 
 stop_hold() {

@@ -107,7 +107,7 @@ assert_match "instructions in the report" '^  openssl +write 1048576 +1,000$' "$
 "${BENCH[@]}" --rounds 1 --no-engines --no-peers --runtime 60000 --only cryptfuse/read-1m >"$S/out" 2>&1 </dev/null &
 PID=$!
 volume_is_read() { grep -lzq -f <(echo "^--filename=$S/tmpfs") /proc/[0-9]*/cmdline; }
-wait_for 30 "fio at work" volume_is_read
+wait_for "fio at work" volume_is_read
 kill -TERM $PID
 rc=0
 wait $PID || rc=$?

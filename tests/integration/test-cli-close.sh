@@ -39,7 +39,7 @@ for p in $(daemons_of "$M"); do
 	[ "$p" = "$pid" ] || kill -KILL "$p"
 done
 kill -KILL "$pid"
-wait_for 5 "the processes to die" test -z "$(daemons_of "$M")"
+wait_for "the processes to die" test -z "$(daemons_of "$M")"
 assert_exit 4 'has died; clean up' "$CRYPTFUSE" status "$M"
 assert_match "list" 'the daemon has died' "$("$CRYPTFUSE" status --json)"
 assert_exit 5 'has died; clean up' "$CRYPTFUSE" open --table "$S/table" "$IMG" "$M"
@@ -51,7 +51,7 @@ mkdir "$S/disk"
 new_image "$S/platter" $BYTES
 "$CRYPTFUSE_TOOLS/crashfs" "$S/platter" "$S/disk" &
 power=$!
-wait_for 5 "the disk" test -e "$S/disk/image"
+wait_for "the disk" test -e "$S/disk/image"
 open_vol "$M" --table "$S/table" "$S/disk/image" </dev/null
 exec 9<>"$V"
 printf 'not yet on the disk' >&9

@@ -72,11 +72,20 @@ rc=0
 "$CRYPTFUSE" open --type plain --require-signature "$S/pristine" "$M" <<<"wrong" 2>"$S/open.err" || rc=$?
 assert_eq "exit of --require-signature: $(cat "$S/open.err")" 2 $rc
 assert_match "its message" 'nothing known was found inside, and --require-signature' "$(cat "$S/open.err")"
+for quiet in '' -q; do # decrypt copies nothing of it
+	rc=0
+	# shellcheck disable=SC2086
+	"$CRYPTFUSE" decrypt $quiet --type plain --require-signature "$S/pristine" "$S/out" <<<"wrong" 2>"$S/open.err" || rc=$?
+	assert_eq "decrypt: exit of --require-signature: $(cat "$S/open.err")" 2 $rc
+	assert_match "its message" '--require-signature was given: nothing is copied' "$(cat "$S/open.err")"
+	[ ! -e "$S/out" ] || fail "decrypt: there is an output"
+done
 assert_gone "$M"
 open_vol "$M" --type plain "$S/pristine" <<<"right"
 if command -v mkfs.ext4 >/dev/null; then mkfs.ext4 -q -F "$M/volume"; fi
 close_vol "$M"
 if command -v mkfs.ext4 >/dev/null; then
+	"$CRYPTFUSE" decrypt -q --type plain --require-signature "$S/pristine" "$S/out" <<<"right" || fail "decrypt: exit $?"
 	open_vol "$M" --type plain --require-signature "$S/pristine" <<<"right"
 	close_vol "$M"
 fi

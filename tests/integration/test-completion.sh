@@ -13,6 +13,7 @@ cd "$S/cwd"
 truncate -s 1M disk.img
 table table 2048 aes-xts-plain64 "$(random_hex 64)" 0 0
 echo decoy >mnt.txt
+mkdir diverse
 open_vol "$S/volume" --table table disk.img
 
 # typed SHELL TEXT: the command line that TEXT and TAB become
@@ -20,9 +21,11 @@ typed() {
 	HISTFILE='' ZDOTDIR=$S HOME=$S timeout -k 5 60 python3 "$HERE/complete.py" "$1" "$S/$1" "$2"
 }
 
-# completes SHELL EXPECTED TEXT
+# completes SHELL EXPECTED TEXT; only bash shows a folder's slash at once
 completes() {
-	assert_eq "$1: $3" "$2" "$(typed "$1" "$3")"
+	local is
+	is=$(typed "$1" "$3")
+	assert_eq "$1: $3" "$2" "${is%/}"
 }
 
 for shell in bash zsh; do
@@ -42,9 +45,10 @@ for shell in bash zsh; do
 	completes $shell 'cryptfuse create --type luks2' 'cryptfuse create --type l'
 	completes $shell 'cryptfuse create --mkfs btrfs' 'cryptfuse create --mkfs b'
 	completes $shell 'cryptfuse bench --engine openssl' 'cryptfuse bench --engine open'
-	completes $shell 'cryptfuse open --key-file disk.img' 'cryptfuse open --key-file di'
-	completes $shell 'cryptfuse open -d x disk.img' 'cryptfuse open -d x di'
-	completes $shell 'cryptfuse info disk.img' 'cryptfuse info di'
+	completes $shell 'cryptfuse open --key-file disk.img' 'cryptfuse open --key-file dis'
+	completes $shell 'cryptfuse open -d x disk.img' 'cryptfuse open -d x dis'
+	completes $shell 'cryptfuse info disk.img' 'cryptfuse info dis'
+	completes $shell 'cryptfuse mount disk.img diverse' 'cryptfuse mount disk.img di'
 	completes $shell "cryptfuse close $S/volume" "cryptfuse close $S/v"
 	completes $shell "cryptfuse status --json $S/volume" "cryptfuse status --json $S/v"
 	completes $shell 'cryptfuse completion fish' 'cryptfuse completion f'
@@ -53,8 +57,11 @@ done
 "$CRYPTFUSE" completion fish >"$S/fish"
 if command -v fish >/dev/null; then
 	fish -n "$S/fish" || fail "fish cannot parse it"
-	offers() { # EXPECTED TEXT: among what fish offers
-		HOME=$S XDG_CONFIG_HOME=$S XDG_DATA_HOME=$S fish --no-config -c "source $S/fish; complete -C '$2'" | cut -f1 >"$S/offered"
+	offered() { # TEXT: what fish offers after it is in $S/offered
+		HOME=$S XDG_CONFIG_HOME=$S XDG_DATA_HOME=$S fish --no-config -c "source $S/fish; complete -C '$1'" | cut -f1 >"$S/offered"
+	}
+	offers() { # EXPECTED TEXT
+		offered "$2"
 		grep -qxF -- "$1" "$S/offered" || fail "fish: no '$1' after '$2': $(cat "$S/offered")"
 	}
 	offers decrypt 'cryptfuse decr'
@@ -66,6 +73,18 @@ if command -v fish >/dev/null; then
 	! grep -qx luks1 "$S/offered" || fail "fish: create takes the types of open"
 	offers disk.img 'cryptfuse open --key-file d'
 	offers disk.img 'cryptfuse info '
+	refuses() { # WORD TEXT
+		offered "$2"
+		! grep -qxF -- "$1" "$S/offered" || fail "fish: '$1' after '$2'"
+	}
+	offers disk.img 'cryptfuse mount '
+	offers diverse/ 'cryptfuse mount disk.img '
+	refuses disk.img 'cryptfuse mount disk.img '
+	offers disk.img 'cryptfuse mount -r -d key --offset=1 --tries 2 '
+	refuses disk.img 'cryptfuse mount -r -d key --offset=1 --tries 2 disk.img '
+	refuses disk.img 'cryptfuse mount -r -- -d '
+	refuses disk.img 'cryptfuse open --offset '
+	refuses disk.img 'cryptfuse info disk.img '
 	offers "$S/volume" 'cryptfuse close '
 	offers fish 'cryptfuse completion '
 else

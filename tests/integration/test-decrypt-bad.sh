@@ -14,7 +14,7 @@ cryptref -c xts -k "$KEY" -s 4096 "$S/platter" 8192 0 $((BYTES - 8192)) >"$S/pla
 mkdir "$S/disk" "$M"
 # pages 0, 1 and 2 of the volume (bytes 8192 to 20480), one in the middle, the last
 "$CRYPTFUSE_TOOLS/crashfs" "$S/platter" "$S/disk" 8192 12288 500000 1 $((BYTES - 1)) 1 &
-wait_for 5 "the disk" test -e "$IMG"
+wait_for "the disk" test -e "$IMG"
 middle=$(((500000 - 8192) / 4096 * 4096)) last=$((BYTES - 8192 - 4096))
 python3 - "$S/plain" "$S/want" $middle $last <<'END'
 import sys

@@ -17,7 +17,7 @@ start() { # OUTPUT OPTION…
 	shift
 	env --default-signal=INT "$CRYPTFUSE" decrypt -q --table "$S/table" "$@" "$S/img" "$out" 2>"$S/decrypt.err" </dev/null &
 	PID=$!
-	wait_for 20 "the copy to be under way" copying
+	wait_for "the copy to be under way" copying
 }
 copying() {
 	[ "$(awk '$1 == "Threads:" { print $2 }' "/proc/$PID/status")" -gt 1 ]
@@ -56,7 +56,7 @@ done
 	exec "$CRYPTFUSE" decrypt -q --sparse --table "$S/table" "$S/img" "$S/folder/out" 2>/dev/null </dev/null
 ) &
 PID=$!
-wait_for 20 "the copy to be under way" copying
+wait_for "the copy to be under way" copying
 kill -HUP $PID
 kill -TERM $PID
 ended 143

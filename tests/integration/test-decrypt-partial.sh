@@ -34,7 +34,7 @@ for signal in INT TERM KILL; do
 	echo precious >"$S/f/out"
 	"${NO[@]}" decrypt -q --sparse --force --table "$S/table-large" "$S/large" "$S/f/out" 2>/dev/null </dev/null &
 	PID=$!
-	wait_for 20 "the copy to be under way" under_way
+	wait_for "the copy to be under way" under_way
 	kill -$signal $PID
 	rc=0
 	wait $PID || rc=$?
@@ -58,7 +58,7 @@ for preload in "" "$CRYPTFUSE_TOOLS/notmpfile.so"; do
 	PID=$!
 	exec 7>"$S/slow"
 	head -c 1000 /dev/zero >&7
-	wait_for 20 "its threads" grep -q 'Threads:.[2-9]' "/proc/$PID/status"
+	wait_for "its threads" grep -q 'Threads:.[2-9]' "/proc/$PID/status"
 	echo precious >"$S/f/out"
 	exec 7>&-
 	rc=0

@@ -4,7 +4,7 @@
 # out, and so is what they need: the table is made here, and --allow-root has a test of its own.
 . "$(dirname "$0")/lib.sh"
 need_user "$@"
-need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split
+need gzip mkfs.ext4 debugfs python3 cryptsetup sfdisk split jq
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 mkdir "$S/bin" "$S/man" "$S/readme"
@@ -16,6 +16,11 @@ cd "$S/man"
 truncate -s 16M old.img copy-of-the-disk.img
 truncate -s 32M luks.img
 cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 luks.img <<<"the passphrase"
+mkdir "$S/mnt"
+cryptfuse open -q luks.img "$S/mnt" <<<"the passphrase" || fail "open"
+mkfs.ext4 -q -F "$S/mnt/volume" || fail "mkfs.ext4"
+cryptfuse close "$S/mnt" || fail "close"
+date >notes
 head -c 64 /dev/urandom >key
 truncate -s 48M whole
 printf 'start=2048, size=8192\nsize=65536\n' | sfdisk -q --label gpt whole || fail "sfdisk"
@@ -24,17 +29,23 @@ split -b 5M -a 3 --numeric-suffixes=1 whole disk.img.
 head -c 1000000 /dev/urandom >raw.img
 gzip -k raw.img
 table table 32768 aes-xts-plain64 "$(random_hex 64)" 0 0
+# if_fuse2fs LINE - run it where the files in an ext4 can be had
+if_fuse2fs() {
+	if command -v fuse2fs >/dev/null; then sh -c "$1" <<<"the passphrase" || fail "exit $?: $1"; fi
+}
+
 lines_of() { # PAGE
 	awk '/^\.Sh/ { here = $2 == "EXAMPLES" }
 		/^\.Bd/ { block = "" }
-		/^\$ / { block = block substr($0, 3) "\n" }
+		/^\$ / || more { line = more ? $0 : substr($0, 3); more = line ~ /\|$/; block = block line (more ? " " : "\n") }
 		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
 }
-for page in cryptfuse.1 cryptfuse-open.1 cryptfuse-close.1 cryptfuse-status.1 cryptfuse-bench.1 cryptfuse-decrypt.1 cryptfuse-encrypt.1 cryptfuse-create.1; do lines_of $page; done >"$S/lines"
+for page in cryptfuse.1 cryptfuse-{open,close,status,info,bench,decrypt,encrypt,create,mount}.1; do lines_of "$page"; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in
 	'') ! mounted "$S/man/mnt" || cryptfuse close mnt ;; # the end of an example: the next starts afresh
+	*' files' | *' files/') if_fuse2fs "$line" ;;
 	*)
 		echo "\$ $line"
 		sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"
@@ -42,22 +53,19 @@ while read -r line; do
 	esac
 done <"$S/lines"
 
-# ---- the README, every day: each indented block in order; not what is for root or for /etc/fstab, and with less to write ----
+# ---- the README, every day: each indented block in order, with less to write ----
 mkdir "$S/everyday"
 cd "$S/everyday"
 ln "$S/man/luks.img" "$S/man"/disk.img.0* "$S/man/copy-of-the-disk.img" "$S/man/table" "$S/man/raw.img" .
 for copy in evidence failing-disk; do ln luks.img $copy.img; done
 sed -n '/^## Every day/,/^## Data units/p' "$TOP/README.md" |
-	awk '/^    / { if (!/dmsetup|sudo|--allow-root|^    \//) print substr($0, 5); was = 1; next } was { print ""; was = 0 }' |
-	sed -E 's/--size 1G/--size 64M/; s/^mkdir /mkdir -p /; s/^cryptfuse bench/& --seconds 1/' >lines
+	awk '/^    / { print substr($0, 5); was = 1; next } was { print ""; was = 0 }' |
+	sed 's/ *#.*//; s/--size 1G/--size 64M/; s/^mkdir /mkdir -p /' >lines
 [ "$(grep -c . lines)" -ge 20 ] || fail "only $(grep -c . lines) lines found in the README"
 while read -r line; do
 	case $line in
 	'') ! mounted "$S/everyday/mnt" || cryptfuse close mnt ;;
-	'cryptfuse status --json mnt') ;; # nothing is open by then
-	*' files '* | *' files')
-		if command -v fuse2fs >/dev/null; then sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"; fi
-		;;
+	*' files '* | *' files' | *' files/') if_fuse2fs "$line" ;;
 	*)
 		echo "\$ $line"
 		sh -c "$line" <<<"the passphrase" || fail "exit $?: $line"

@@ -122,7 +122,7 @@ for signal in INT TERM; do
 	PID=$!
 	exec 7>"$S/slow"
 	head -c 300000 /dev/zero >&7
-	wait_for 20 "its threads" grep -q 'Threads:.[2-9]' "/proc/$PID/status"
+	wait_for "its threads" grep -q 'Threads:.[2-9]' "/proc/$PID/status"
 	kill -$signal $PID
 	rc=0
 	wait $PID || rc=$?

@@ -18,7 +18,7 @@ json() { # EXPRESSION ARGUMENTS…: a value of the JSON, by Python
 }
 keys() { echo "sorted(${1}.keys()) == sorted('$2'.split())"; }
 
-HEAD='image bytes tail_bytes parts content header partition_table commands'
+HEAD='image bytes tail_bytes parts content header partition_table commands mount_commands'
 CONTENT='type usage version label uuid'
 PARTITION='number offset bytes missing_bytes extended type type_name name uuid content header'
 
@@ -141,6 +141,7 @@ for why in "--partition 2 --size 40961" "--partition 2 --offset 20M"; do
 	assert_exit 1 'beyond the partition' "$CRYPTFUSE" open --type plain $why -d table disk.img "$M"
 done
 assert_exit 1 'no such partition' "$CRYPTFUSE" open --type plain --partition 4 -d table disk.img "$M"
+assert_exit 4 'no header found in partition 1 of disk.img' "$CRYPTFUSE" open --partition 1 -d table disk.img "$M"
 assert_gone "$M"
 
 # ---- LUKS in a partition, by one command ----
@@ -165,7 +166,52 @@ assert_eq "keys" True "$(json "$(keys 'i["header"]' "$HEADER")" luks2)"
 assert_eq "keys" True "$(json "$(keys 'i["header"]["keyslots"][0]' 'number type kdf cipher')" luks2)"
 head -c 16M luks2 >header
 assert_match "a header apart" '^LUKS2, label the label, ' "$(info --header header noise)"
-assert_match "a header apart" 'open --header header noise DIRECTORY$' "$(info --header header noise)"
+new_image data 32M
+assert_match "a header apart" 'open --header header data DIRECTORY$' "$(info --header header data)"
+
+# ---- nothing is suggested that would be refused ----
+unopened() { # WHY IMAGE: it says why, and suggests no command
+	assert_match "$2" "^cannot be opened here: .*$1" "$(info "$2")"
+	! info "$2" | grep -E 'open with|for the files' || fail "$2: a command is suggested"
+	assert_eq "$2" "True [] []" "$(json 'bool(i["header"]["problem"]), i["commands"], i["mount_commands"], sep=" "' "$2")"
+	assert_exit "${3:-1}" '' "$CRYPTFUSE" open -q -r -d pass "$2" "$S/none"
+}
+mkdir none
+cp header cut.img
+unopened 'the image is cut off, or it is a header that was kept apart' cut.img
+cp luks1 strange.img
+printf 'nonesuch\0' | dd of=strange.img bs=1 seek=8 conv=notrunc status=none # the name of its cipher
+unopened 'nonesuch' strange.img 4
+assert_match "a header apart, short data" 'cannot be opened here: the offset of' "$(info --header header noise)"
+cp luks2 erased2
+cp luks1 erased
+for i in erased2 erased; do cryptsetup luksErase -q $i || fail "luksErase"; done
+unopened 'its keyslots are erased: nothing but a backup of its header' erased2
+assert_match "no keyslot" 'no keyslot is left: .* only the volume key itself' "$(info erased)"
+assert_match "no keyslot" 'open with: cryptfuse open --volume-key-file KEYFILE erased DIRECTORY$' "$(info erased)"
+chmod 0400 luks1
+assert_match "may not be written" 'open with: cryptfuse open --readonly luks1 DIRECTORY$' "$(info luks1)"
+assert_match "a file system alone" '^not encrypted: cryptfuse has nothing to open here$' "$(info fs)"
+! info noise | grep 'not encrypted' || fail "noise is called not encrypted"
+
+# ---- what is suggested does it ----
+assert_match "mount" '^or, for the files in it: cryptfuse mount luks2 DIRECTORY$' "$(info luks2)"
+assert_eq "mount" "['cryptfuse mount luks2 DIRECTORY']" "$(json 'i["mount_commands"]' luks2)"
+run() { # COMMAND DIRECTORY
+	(umask 077 && mkdir -p "$2" run)
+	XDG_RUNTIME_DIR=$S/run sh -c "cryptfuse() { c=\$1; shift; '$CRYPTFUSE' \$c -q -d pass \"\$@\"; }; ${1% DIRECTORY} $2" || fail "$1"
+}
+run "$(json 'i["commands"][0]' luks1)" "$M"
+mkfs.ext4 -q -F luks2.fs 1M
+close_vol "$M"
+if command -v fuse2fs >/dev/null; then
+	run "$(json 'i["commands"][0]' luks2)" "$M"
+	dd if=luks2.fs of="$V" conv=notrunc status=none
+	close_vol "$M"
+	run "$(json 'i["mount_commands"][0]' luks2)" "$S/files"
+	[ -d files/lost+found ] || fail "no files"
+	XDG_RUNTIME_DIR=$S/run "$CRYPTFUSE" umount files || fail "umount: exit $?"
+fi
 
 cp luks2 damaged
 printf x | dd of=damaged bs=1 seek=5000 conv=notrunc status=none
@@ -197,6 +243,13 @@ dd if=luks1 of=disk.img bs=1M seek=25 conv=notrunc status=none
 assert_exit 1 'several encrypted partitions: 2 \(Linux LUKS, the data, crypto_LUKS\), 3 ' \
 	"$CRYPTFUSE" open -d pass disk.img "$M"
 assert_eq "both" 2 "$(json 'len(i["commands"])' disk.img)"
+truncate -s 22M cut-off.img
+printf 'start=2048, size=40960\n' | sfdisk -q --label dos cut-off.img || fail "sfdisk"
+dd if=luks2 of=cut-off.img bs=1M seek=1 conv=notrunc status=none
+truncate -s 20M cut-off.img
+assert_match "a partition that is cut off" 'open with: cryptfuse open --partition 1 --readonly cut-off.img DIRECTORY$' "$(info cut-off.img)"
+run "$(json 'i["commands"][0]' cut-off.img)" "$M"
+close_vol "$M"
 open_vol "$M" -d pass --partition rest disk.img </dev/null
 close_vol "$M"
 assert_gone "$M"

@@ -14,7 +14,7 @@ power_on() {
 	new_image "$S/platter" $BYTES
 	"$CRYPTFUSE_TOOLS/crashfs" "$S/platter" "$DISK" &
 	POWER=$!
-	wait_for 5 "the disk" test -e "$IMG"
+	wait_for "the disk" test -e "$IMG"
 	open_vol "$M" --table "$S/table" "$IMG" </dev/null
 }
 
@@ -24,7 +24,7 @@ power_cut() {
 	[ -z "${1:-}" ] || kill -KILL "$1"
 	fusermount3 -uz "$DISK"
 	timeout 20 "$CRYPTFUSE" close "$M" 2>/dev/null || :
-	wait_for 10 "the volume to go" gone "$M"
+	wait_for "the volume to go" gone "$M"
 }
 
 on_platter() { # OFF LEN: what dm-crypt would read there now
@@ -71,7 +71,7 @@ assert_eq "after cryptfuse close" 'closed bytes' "$(on_platter 80000 12)"
 power_on
 printf 'stopped bytes' | fileop pwrite 90000 "$V" >/dev/null
 kill -TERM "$(daemon_pid "$V")"
-wait_for 10 "the daemon to end" gone "$M"
+wait_for "the daemon to end" gone "$M"
 kill -KILL $POWER
 wait $POWER 2>/dev/null || :
 fusermount3 -uz "$DISK"

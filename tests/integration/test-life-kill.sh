@@ -14,7 +14,7 @@ open_it() { open_vol "$M" "$@" --table "$S/table" "$IMG" </dev/null; }
 # ---- kill -9 of the daemon: the helper takes the mount away ----
 open_it
 kill -KILL "$(daemon_pid "$V")"
-wait_for 5 "the helper to unmount" gone "$M"
+wait_for "the helper to unmount" gone "$M"
 
 # ---- and of the helper too: open explains, close cleans up ----
 open_it
@@ -23,7 +23,7 @@ for p in $(daemons_of "$M"); do
 	[ "$p" = "$pid" ] || kill -KILL "$p"
 done
 kill -KILL "$pid"
-wait_for 5 "the processes to die" unserved "$M"
+wait_for "the processes to die" unserved "$M"
 mounted "$M" || fail "without a helper somebody unmounted"
 rc=0
 "$CRYPTFUSE" open --table "$S/table" "$IMG" "$M" 2>"$S/open.err" </dev/null || rc=$?
@@ -38,7 +38,7 @@ open_it --stop-timeout 1
 pid=$(daemon_pid "$V")
 start_hold "$V" 'SIGTERM keeps this'
 kill -TERM "$pid"
-wait_for 10 "the daemon to end" gone "$M"
+wait_for "the daemon to end" gone "$M"
 stop_hold
 for at in 1000 300000; do
 	cryptref -c xts -k "$KEY" -s 512 "$IMG" $((at / 512 * 512)) $((at / 512 * 512)) 1024 >"$S/piece"
@@ -48,7 +48,7 @@ done
 # ---- SIGTERM when idle ----
 open_it
 kill -TERM "$(daemon_pid "$V")"
-wait_for 10 "the daemon to end" gone "$M"
+wait_for "the daemon to end" gone "$M"
 
 # ---- close while in use: busy, and says who; then it closes ----
 open_it
@@ -69,13 +69,13 @@ for signal in INT TERM HUP; do
 	rm -f "$S/foreground.err" # the shell that empties it may be slower than the first look for the line
 	env --default-signal=INT "$CRYPTFUSE" open --foreground --table "$S/table" "$IMG" "$M" 2>"$S/foreground.err" </dev/null &
 	front=$!
-	wait_for 10 "the foreground mount" grep -q 'is open at' "$S/foreground.err"
+	wait_for "the foreground mount" grep -q 'is open at' "$S/foreground.err"
 	printf %s "until SIG$signal" | fileop pwrite 2000 "$V" >/dev/null
 	kill -$signal $front
 	rc=0
 	wait $front || rc=$?
 	[ $rc = 0 ] || [ $rc = $((128 + $(kill -l $signal))) ] || fail "--foreground, SIG$signal: exit $rc"
-	wait_for 10 "the foreground daemon to end" gone "$M"
+	wait_for "the foreground daemon to end" gone "$M"
 	cryptref -c xts -k "$KEY" -s 512 "$IMG" 1536 1536 1024 >"$S/piece"
 	assert_eq "written before SIG$signal" "until SIG$signal" "$(fileop pread 464 $((9 + ${#signal})) "$S/piece")"
 done
@@ -90,9 +90,9 @@ for signal in KILL TERM; do
 	"$CRYPTFUSE" open -c aes-xts-plain64 "$IMG" "$M" 2>"$S/prompt.err" <"$S/fifo" &
 	front=$!
 	exec 8>"$S/fifo"
-	wait_for 5 "the daemon to be there" prompting
+	wait_for "the daemon to be there" prompting
 	kill -$signal $front
 	wait $front 2>/dev/null && fail "open ended well after SIG$signal"
 	exec 8>&-
-	wait_for 5 "everything to end after SIG$signal at the prompt" gone "$M"
+	wait_for "everything to end after SIG$signal at the prompt" gone "$M"
 done

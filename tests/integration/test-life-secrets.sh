@@ -43,7 +43,7 @@ for how in "${ways[@]}"; do
 		echo "$PASS" | "$CRYPTFUSE" open --debug --foreground -v -c aes-xts-plain64 -s 512 -h sha512 "$IMG" "$M" \
 			>"$S/trace.out" 2>"$S/trace.err" &
 	fi
-	wait_for 10 "the mount" test -e "$V"
+	wait_for "the mount" test -e "$V"
 	printf %s "$TEXT" | fileop pwrite 100 "$V" >/dev/null
 	assert_eq "read back" "$TEXT" "$(fileop pread 100 ${#TEXT} "$V")"
 	fileop getxattr user.cryptfuse.status "$V" >"$S/xattr"

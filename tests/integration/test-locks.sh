@@ -28,6 +28,6 @@ close_vol "$S/a"
 # the daemon holds the lock, not the helper: once it is dead the image is free
 open_vol "$S/a" --table "$S/table" "$IMG" </dev/null
 kill -KILL "$(daemon_pid "$S/a/volume")"
-wait_for 5 "the helper to unmount" gone "$S/a"
+wait_for "the helper to unmount" gone "$S/a"
 open_vol "$S/b" --table "$S/table" "$IMG" </dev/null
 close_vol "$S/b"

@@ -34,7 +34,7 @@ for options in "--cache default" "--cache writeback" "--cache direct" "--cache d
 	dd if="$S/piece" of="$LOOP" bs=1000 seek=22001 conv=notrunc,fsync status=none
 	assert_same "read back, $options" "$S/piece" <(tail -c +22001001 "$LOOP" | head -c 100000)
 	losetup -d "$LOOP"
-	wait_for 10 "$LOOP to let go" detached
+	wait_for "$LOOP to let go" detached
 	assert_same "in the file, $options" "$S/piece" <(tail -c +22001001 "$V" | head -c 100000)
 	run_fio "$V" read
 	close_vol "$M"

@@ -38,7 +38,7 @@ detached() {
 detach() {
 	umount "$FS" || fail "umount"
 	losetup -d "$LOOP" || fail "losetup -d"
-	wait_for 10 "$LOOP to let go" detached
+	wait_for "$LOOP to let go" detached
 }
 
 fill() {

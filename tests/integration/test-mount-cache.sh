@@ -24,7 +24,7 @@ dirty_pages_survive() {
 		assert_eq "the length after O_TRUNC, $1" $BYTES "$(stat -c %s "$V")"
 	fi
 	kill -TERM "$pid"
-	wait_for 10 "the daemon to end" gone "$M"
+	wait_for "the daemon to end" gone "$M"
 	stop_hold
 	for at in 1000 300000; do
 		assert_eq "written at $at, $1" 'this is kept' "$(plain | tail -c +$((at + 1)) | head -c 12)"
@@ -113,8 +113,8 @@ fi
 
 # a write is one round trip: the kernel does not ask for security.capability before each (Linux 5.11 and later)
 "$CRYPTFUSE" open --debug --table "$S/table" "$IMG" "$M" </dev/null 2>"$S/trace" &
-wait_for 10 "the mount" grep -q 'INIT' "$S/trace"
-wait_for 10 "the volume" test -e "$V"
+wait_for "the mount" grep -q 'INIT' "$S/trace"
+wait_for "the volume" test -e "$V"
 dd if=/dev/zero of="$V" bs=4096 count=50 conv=notrunc oflag=direct status=none
 close_vol "$M"
 wait

@@ -47,7 +47,7 @@ cf_exit 5 "$VOLUME is busy" umount "$D"
 ! mounted "$D" || fail "the file system is still mounted"
 refused_while_half() { cf mount "${OPTS[@]}" "$S/ext4.enc" "$D" <<<"$PASS" 2>"$S/half.err"; }
 if refused_while_half; then fail "mounted over what is half undone"; fi
-assert_match "mount while half undone" 'cryptfuse umount' "$(cat "$S/half.err")"
+assert_match "mount while half undone" "$D: what was mounted here is not closed yet; 'cryptfuse umount" "$(cat "$S/half.err")"
 exec 7<&-
 umount_vol
 
@@ -55,7 +55,7 @@ umount_vol
 mount_vol "${OPTS[@]}" "$S/ext4.enc"
 assert_eq "half undone" text "$(cat "$D/half")"
 fusermount3 -u "$D"
-wait_for 10 "the volume to be closed" no_place
+wait_for "the volume to be closed" no_place
 assert_nothing
 cf_exit 4 'nothing that you mounted' umount "$D"
 
@@ -103,9 +103,9 @@ for sig in TERM HUP KILL-OPENER; do
 	XDG_RUNTIME_DIR=$RUN "$CRYPTFUSE" mount "${OPTS[@]}" "$S/ext4.enc" "$D" <"$S/prompt" 2>"$S/prompt.err" &
 	mount_pid=$!
 	exec 7>"$S/prompt"
-	wait_for 10 "the prompt" prompting
+	wait_for "the prompt" prompting
 	if [ $sig = KILL-OPENER ]; then
-		wait_for 10 "the opener" pgrep -P $mount_pid
+		wait_for "the opener" pgrep -P $mount_pid
 		pkill -KILL -o -P $mount_pid
 	else
 		kill -$sig $mount_pid

@@ -10,7 +10,7 @@ need losetup mkfs.ext4 e2fsck debugfs dumpe2fs mkntfs ntfs-3g fuse2fs pgrep
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 no_loop() {
-	assert_eq "loop devices left" "" "$(losetup -nO BACK-FILE | grep -F mount- || :)"
+	assert_eq "loop devices left" "" "$(losetup -nO BACK-FILE | grep -F "$S/" || :)"
 }
 
 fs_type() {
@@ -40,7 +40,7 @@ umount_vol
 # ---- umount(8) undoes it all, too ----
 mount_vol --readonly "${OPTS[@]}" "$S/ext4.enc"
 umount "$D"
-wait_for 10 "the volume to be closed" no_place
+wait_for "the volume to be closed" no_place
 assert_nothing
 no_loop
 
@@ -69,6 +69,44 @@ if command -v mkfs.vfat >/dev/null; then
 	assert_same "vfat: data" "$S/data" "$D/data"
 	umount_vol
 fi
+no_loop
+
+# ---- what only the kernel has, where this one has it: written, read again, and read-only without a change ----
+kernel_has() {
+	grep -qw "$1" /proc/filesystems || modprobe -q "$1" 2>/dev/null
+}
+
+only_kernel() { # TYPE SIZE MKFS…
+	local type=$1
+	command -v "$3" >/dev/null || lacking "$3"
+	truncate -s "$2" "$S/$type"
+	"${@:3}" "$S/$type" >/dev/null || fail "$3"
+	encrypted "$S/$type"
+	rm "$S/$type"
+	if ! kernel_has "$type"; then
+		refused 1 "unknown filesystem type '$type'" "${OPTS[@]}" "$S/$type.enc"
+		rm "$S/$type.enc"
+		return
+	fi
+	mount_vol "${OPTS[@]}" "$S/$type.enc"
+	assert_eq "the kernel's own" "$type" "$(fs_type)"
+	cp "$S/data" "$D/data"
+	umount_vol
+	sha256sum "$S/$type.enc" >"$S/before"
+	mount_vol --readonly "${OPTS[@]}" "$S/$type.enc"
+	assert_same "$type: data" "$S/data" "$D/data"
+	! touch "$D/new" 2>/dev/null || fail "$type: a read-only mount can be written"
+	umount_vol
+	sha256sum -c --quiet "$S/before" || fail "$type: a read-only mount changed the image"
+	AS=("${AS_USER[@]}")
+	chown "$USER_NAME" "$S/$type.enc" "$D" "$RUN"
+	refused 4 "$type: only the kernel can mount it, and so only root; 'cryptfuse open' shows" "${OPTS[@]}" "$S/$type.enc"
+	AS=()
+	chown root "$D" "$RUN"
+	rm "$S/$type.enc"
+}
+only_kernel xfs 320M mkfs.xfs -q
+only_kernel btrfs 128M mkfs.btrfs -q
 no_loop
 
 # ---- as mount(8) does it: the script in /sbin, which is a copy in this namespace ----
@@ -123,7 +161,7 @@ mount --bind "$S/hangs" /usr/bin/fuse2fs
 started() { ls "$RUN"/cryptfuse/mount-*/started; }
 "${AS[@]}" env "XDG_RUNTIME_DIR=$RUN" "$CRYPTFUSE" mount "${OPTS[@]}" "$S/ext4.enc" "$D" <<<"$PASS" 2>"$S/hang.err" &
 pid=$!
-wait_for 20 "the program" started
+wait_for "the program" started
 rm -f "$RUN"/cryptfuse/mount-*/started
 pkill -TERM -o -f "^$CRYPTFUSE mount .*$S/ext4.enc"
 rc=0

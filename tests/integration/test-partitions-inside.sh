@@ -102,7 +102,7 @@ open_it --stop-timeout 1
 PID=$(daemon_pid "$V")
 start_hold "$V.p1" 'this is kept'
 kill -TERM "$PID"
-wait_for 10 "the daemon to end" gone "$M"
+wait_for "the daemon to end" gone "$M"
 stop_hold
 for at in 1000 300000; do
 	assert_eq "at $at of p1" 'this is kept' "$(plain $((1048576 + at)) 12)"

@@ -28,14 +28,14 @@ as_user dd if=/dev/zero of="$V" bs=4096 count=1 conv=notrunc status=none 2>"$S/d
 assert_match "dd" 'busy' "$(cat "$S/dd.err")"
 assert_exit 5 "$LOOP" "${AS[@]}" "$CRYPTFUSE" close "$M"
 losetup -d "$LOOP"
-wait_for 10 "$LOOP to let go" detached
+wait_for "$LOOP to let go" detached
 cmp -n $((40960 * 512)) -i $((2048 * 512)):0 "$V" "$V.p1" || fail "the volume does not show what the loop device wrote"
 assert_match "the file system" 'LABEL="loop"' "$(blkid -p "$V.p1")"
 
 LOOP=$(losetup --find --show "$V") || fail "losetup on the volume"
 assert_eq "p1 under a loop device's volume" EBUSY "$(as_user "$CRYPTFUSE_TOOLS/fileop" open rw "$V.p1")"
 losetup -d "$LOOP"
-wait_for 10 "$LOOP to let go" detached
+wait_for "$LOOP to let go" detached
 printf overwritten | as_user dd of="$V" bs=1 seek=$((2048 * 512 + 1080)) conv=notrunc status=none || fail "dd"
 assert_eq "p1 shows what dd wrote" overwritten "$(as_user "$CRYPTFUSE_TOOLS/fileop" pread 1080 11 "$V.p1")"
 close_vol "$M"

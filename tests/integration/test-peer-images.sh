@@ -12,7 +12,7 @@ need python3
 M=$S/m
 mkdir "$M"
 cd "$CRYPTFUSE_PEER_IMAGES"
-opened=0 refused=0 without=0
+opened=0 refused=0 without=0 repeated=' '
 
 # rows: rc, SHA-256, image, passphrase, arguments; none of them has a character that a tab would not tell apart
 rows() {
@@ -36,6 +36,12 @@ while IFS=$'\t' read -r rc sum image pass args <&7; do
 	fi
 	if [ "$rc" = 0 ] && [ $got -eq 0 ]; then
 		assert_eq "$image" "$sum" "$(sha256sum <"$M/volume" | cut -d' ' -f1)"
+		case $repeated in *" ${image%%[-_]*}${args:+ file} "*) ;; *) # the first of a kind: by the status's command again
+			repeated+="${image%%[-_]*}${args:+ file} "
+			open_again "$M" <<<"$pass"
+			assert_eq "$image, again" "$sum" "$(sha256sum <"$M/volume" | cut -d' ' -f1)"
+			;;
+		esac
 		close_vol "$M"
 		opened=$((opened + 1))
 	elif [ "$rc" = 0 ]; then

@@ -21,7 +21,7 @@ hang() { # THREADS OPTION…
 		timeout 60 dd if="$M/volume" of="$S/read.$i" bs=4k skip=$((i * 40)) count=1 iflag=direct status=none &
 		all+=($!)
 	done
-	wait_for 30 "$n reads at once" test -e "$GATE.$n"
+	wait_for "$n reads at once" test -e "$GATE.$n"
 	[ ! -e "$GATE.$((n + 1))" ] || fail "more reads at once than --threads $n"
 	rm "$GATE"
 	for pid in "${all[@]}"; do

@@ -19,15 +19,15 @@ for i in $(seq $WRITERS); do # each writes one byte and waits in close(2)
 	(printf x | dd of="$M/volume" bs=1 seek=$((i * 65536)) conv=notrunc status=none) &
 	waiting+=($!)
 done
-wait_for 20 "the first sync" test -e "$GATE.waits"
-wait_for 20 "all writes" eval "[ \"\$(status_field '$M/volume' writes)\" = $WRITERS ]"
+wait_for "the first sync" test -e "$GATE.waits"
+wait_for "all writes" eval "[ \"\$(status_field '$M/volume' writes)\" = $WRITERS ]"
 
 # As many reads at once as there are threads, and more; writes too. They end, or the script does not.
 timeout -k 5 60 fio --name=r --filename="$M/volume" --rw=randread --bs=4k --direct=1 --ioengine=psync --thread --numjobs=16 \
 	--number_ios=20 --size=8m --minimal --group_reporting >"$S/fio.out" 2>"$S/fio.err" || fail "reads during a sync: exit $?"
 exec 7<>"$M/volume" # kept open: its close would wait too
 printf y | dd of=/dev/fd/7 bs=1 seek=100 conv=notrunc status=none &
-wait_for 20 "a write during a sync" eval "[ \"\$(status_field '$M/volume' writes)\" = $((WRITERS + 1)) ]"
+wait_for "a write during a sync" eval "[ \"\$(status_field '$M/volume' writes)\" = $((WRITERS + 1)) ]"
 waiting+=($!)
 for pid in "${waiting[@]}"; do
 	kill -0 "$pid" 2>/dev/null || fail "a close returned before its sync"

@@ -298,6 +298,9 @@ static const struct {
 	{"-Z|a|b", "no option -Z"},
 	{"--nothing|a|b", "no option --nothing"},
 	{"-r", "IMAGE MOUNTPOINT"},
+	{"a", "IMAGE MOUNTPOINT, but 1 argument was given"},
+	{"--crypttab|x|a|b", "IMAGE MOUNTPOINT (IMAGE is what --crypttab names) and no more, but 2 arguments were"},
+	{"--crypttab|x", "(IMAGE is what --crypttab names), but 0 arguments were given"},
 	{"a|b|c", "no more"},
 };
 

@@ -78,6 +78,7 @@ static const struct {
 	{"LABEL=\"a/b\"", "/dev/disk/by-label/a\\x2fb"},
 	{"PARTLABEL=x", "/dev/disk/by-partlabel/x"},
 	{"/img/with\\040blank", "/img/with blank"},
+	{"/img/with\\000more", "/img/with\\000more"}, /* no name holds a NUL */
 };
 
 START_TEST(source__is_a_path_or_a_tag)

@@ -217,6 +217,23 @@ START_TEST(load__of_a_hostile_header)
 }
 END_TEST
 
+/* What leads to the metadata cannot be read: that is no image without a header. */
+static const size_t leading[] = {0, LABEL_OFF, LABEL_OFF + 1024};
+
+START_TEST(load__of_an_unreadable_header)
+{
+	static uint8_t unreadable[BYTES / 512];
+	struct cf_header *h = NULL;
+	struct cf_err err = {0};
+	memset(unreadable, 0, sizeof(unreadable));
+	unreadable[leading[_i] / 512] = 1;
+	t->unreadable = unreadable;
+	ck_assert_int_eq(cf_header_load(&h, CF_HEADER_NONE, &t->base, 0, BYTES, NULL, &err), -EIO);
+	ck_assert_msg(strstr(err.text, "the header cannot be read") != NULL, "%s", err.text);
+	ck_assert_ptr_null(h);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("fvault2");
@@ -225,6 +242,7 @@ int main(void)
 	tcase_add_test(c, info__says_where_the_volume_lies);
 	tcase_add_test(c, unlock__gives_the_key);
 	tcase_add_loop_test(c, load__of_a_hostile_header, 0, (int)CF_ARRAY_LEN(hostile));
+	tcase_add_loop_test(c, load__of_an_unreadable_header, 0, (int)CF_ARRAY_LEN(leading));
 	suite_add_tcase(s, c);
 	return test_run(s);
 }

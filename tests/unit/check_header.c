@@ -111,6 +111,38 @@ START_TEST(info__says_what_the_header_says)
 }
 END_TEST
 
+/* Where LUKS1 keeps its iterations: of keyslot 0, of keyslot 3, of the digest. */
+static const struct {
+	off_t at;
+	int slot, rc;
+	const char *says;
+} costs[] = {
+	{212, CRYPT_ANY_SLOT, -ENOTSUP, "keyslot 0 asks for 1073741825 iterations"},
+	{212, 0, -ENOTSUP, "keyslot 0 asks for"},
+	{212, 3, 3, ""},
+	{356, CRYPT_ANY_SLOT, -ENOTSUP, "keyslot 3 asks for"},
+	{164, CRYPT_ANY_SLOT, -ENOTSUP, "to check the volume key"},
+	{164, 3, -ENOTSUP, "to check the volume key"},
+};
+
+START_TEST(unlock__refuses_what_would_take_hours)
+{
+	static const uint8_t too_many[] = {0x40, 0, 0, 1};
+	CF_CLEANUP(cf_header_free) struct cf_header *h = NULL;
+	CF_CLEANUP(cf_secret_freep) uint8_t *got = NULL;
+	CF_CLEANUP(cf_secret_buf_fini) struct cf_secret_buf pass = {.data = cf_secret_alloc(6), .len = 6};
+	struct cf_err err = {0};
+	memcpy(pass.data, "second", 6);
+	format(img.path, CRYPT_LUKS1);
+	int fd = open(img.path, O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(pwrite(fd, too_many, sizeof(too_many), costs[_i].at), (ssize_t)sizeof(too_many));
+	close(fd);
+	ck_assert_msg(load(&h, CF_HEADER_NONE, &err) == 0, "%s", err.text);
+	ck_assert_int_eq(cf_header_unlock(h, costs[_i].slot, &pass, &got, &err), costs[_i].rc);
+	ck_assert_msg(strstr(err.text, costs[_i].says), "%s", err.text);
+}
+END_TEST
+
 START_TEST(load__insists_on_a_kind)
 {
 	struct cf_header *h = NULL;
@@ -461,6 +493,7 @@ int main(void)
 	Suite *s = suite_create("header");
 	TCase *t = tcase_create("header");
 	tcase_add_checked_fixture(t, start, finish);
+	tcase_add_loop_test(t, unlock__refuses_what_would_take_hours, 0, (int)CF_ARRAY_LEN(costs));
 	tcase_add_loop_test(t, info__says_what_the_header_says, 0, (int)CF_ARRAY_LEN(kinds));
 	tcase_add_loop_test(t, load__insists_on_a_kind, 0, (int)CF_ARRAY_LEN(kinds));
 	tcase_add_test(t, load__counts_from_the_start_of_a_range);

@@ -90,10 +90,14 @@ END_TEST
 START_TEST(each__takes_a_broken_escape_as_it_is)
 {
 	struct seen s = {0};
-	ck_assert_int_eq(cf_mounts_each_in(write_info("1 2 0:3 / /a\\04 rw - fuse.cryptfuse /b\\9 rw\n"), collect, &s), 0);
-	ck_assert_int_eq(s.n, 1);
+	const char *info =
+		"1 2 0:3 / /a\\04 rw - fuse.cryptfuse /b\\9 rw\n1 2 0:3 / /c\\000d rw - fuse.cryptfuse \\000 rw\n";
+	ck_assert_int_eq(cf_mounts_each_in(write_info(info), collect, &s), 0);
+	ck_assert_int_eq(s.n, 2);
 	ck_assert_str_eq(s.m[0].mountpoint, "/a\\04");
 	ck_assert_str_eq(s.m[0].source, "/b\\9");
+	ck_assert_str_eq(s.m[1].mountpoint, "/c\\000d"); /* no name holds a NUL */
+	ck_assert_str_eq(s.m[1].source, "\\000");
 }
 END_TEST
 

@@ -297,10 +297,12 @@ END_TEST
 
 /* ---- choosing ---- */
 
+static unsigned chosen; /* its number */
+
 static int choose(const char *partition, enum cf_partition_search search, struct cf_extent *where)
 {
 	const struct cf_open_opts opts = {.image = img.path, .partition = partition, .access = image.access};
-	return cf_partition_choose(&opts, search, &ui, &image, where, &err);
+	return cf_partition_choose(&opts, search, &ui, &image, where, &chosen, &err);
 }
 
 START_TEST(choose__all_of_an_image_unless_asked)
@@ -312,7 +314,9 @@ START_TEST(choose__all_of_an_image_unless_asked)
 	ck_assert_int_eq(choose(NULL, CF_PARTITION_ASKED, &where), 0);
 	ck_assert_uint_eq(where.off, 0);
 	ck_assert_uint_eq(where.bytes, IMAGE_BYTES);
+	ck_assert_uint_eq(chosen, 0);
 	ck_assert_int_eq(choose("6", CF_PARTITION_ASKED, &where), 0);
+	ck_assert_uint_eq(chosen, 6);
 	ck_assert_uint_eq(where.off, (32768 + 16384 + 2048) * (uint64_t)SECTOR);
 	ck_assert_uint_eq(where.bytes, 8192 * (uint64_t)SECTOR);
 	ck_assert_uint_eq(n_said, 0);
@@ -327,6 +331,7 @@ START_TEST(choose__the_one_that_is_encrypted)
 	open_image((enum form)_i);
 	ck_assert_msg(choose(NULL, CF_PARTITION_SEARCH, &where) == 0, "%s", err.text);
 	ck_assert_uint_eq(where.off, 122880 * (uint64_t)SECTOR);
+	ck_assert_uint_eq(chosen, 3);
 	ck_assert_uint_eq(n_said, 1);
 	ck_assert_ptr_nonnull(strstr(said[0], "--partition 3"));
 }

@@ -12,6 +12,7 @@
 #include "cryptfuse/ops.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
+#include "cryptfuse/voice.h"
 #include "run.h"
 
 #define IMAGE_BYTES 65536u
@@ -20,6 +21,7 @@ static struct cf_ops ops;
 static struct cf_open_plan plan;
 static struct cf_serve_opts opts;
 static struct cf_volume *volume;
+static struct cf_voice voice;
 static uint8_t *key;
 
 static void setup(void)
@@ -56,6 +58,8 @@ static void setup(void)
 	opts.mode = 0600;
 	opts.cache = CF_CACHE_WRITEBACK;
 	cf_ops_init(&ops, volume, &opts, &plan);
+	cf_voice_init(&voice, volume, NULL, NULL, NULL);
+	ops.voice = &voice;
 }
 
 static void teardown(void)
@@ -154,6 +158,38 @@ START_TEST(status__counts)
 }
 END_TEST
 
+START_TEST(status__says_what_holds_the_daemon)
+{
+	ops.sandbox = (struct cf_sandbox){.use = CF_SANDBOX_ON, .landlock = 6, .seccomp = true};
+	struct json_object *o = status(), *box = field(o, "sandbox");
+	ck_assert(json_object_get_boolean(field(box, "on")) && json_object_get_boolean(field(box, "seccomp")));
+	ck_assert_uint_eq(number_of(box, "landlock"), 6);
+	json_object_put(o);
+	ops.sandbox = (struct cf_sandbox){.use = CF_SANDBOX_OFF};
+	o = status();
+	box = field(o, "sandbox");
+	ck_assert(!json_object_get_boolean(field(box, "on")) && !json_object_get_boolean(field(box, "seccomp")));
+	ck_assert_ptr_null(field(box, "landlock"));
+	json_object_put(o);
+}
+END_TEST
+
+/* However many there are, with the rest it fits in an xattr (64 KiB). */
+START_TEST(status__has_the_last_messages)
+{
+	char longest[CF_VOICE_TEXT];
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	for (unsigned i = 0; i < 2 * CF_VOICE_KEPT; i++)
+		cf_voice_say(&voice, "%s", longest);
+	struct json_object *o = status(), *list = field(o, "messages");
+	ck_assert_uint_eq(json_object_array_length(list), CF_VOICE_KEPT);
+	ck_assert_str_eq(text_of(json_object_array_get_idx(list, 0), "text"), longest);
+	ck_assert_uint_lt(strlen(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN)), 16384);
+	json_object_put(o);
+}
+END_TEST
+
 /* Any 4 bytes of the key, as hex in either case or as they are. */
 START_TEST(status__never_holds_a_piece_of_the_key)
 {
@@ -180,6 +216,8 @@ int main(void)
 	tcase_add_test(t, status__says_what_is_open_and_how);
 	tcase_add_test(t, status__of_a_plain_volume_has_no_header);
 	tcase_add_test(t, status__counts);
+	tcase_add_test(t, status__says_what_holds_the_daemon);
+	tcase_add_test(t, status__has_the_last_messages);
 	tcase_add_test(t, status__never_holds_a_piece_of_the_key);
 	suite_add_tcase(s, t);
 	return test_run(s);
