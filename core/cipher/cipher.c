@@ -159,6 +159,20 @@ int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint6
 	return 0;
 }
 
+/* Always by a mode of the engine's own that can do that, with one key a tile, and nothing before or after it. */
+bool cf_cipher_in_place(const struct cf_cipher *c, enum cf_dir dir)
+{
+	const char *mode = c->plan.engine->in_place_mode;
+	const struct cf_iv_kind *kind = c->plan.iv;
+	const unsigned whitened = !kind ? 0 : (kind->before ? kind->before_dirs : 0) | (kind->after ? kind->after_dirs : 0);
+	if (!mode || strcmp(mode, c->plan.mode->name) != 0 || c->batch_from[dir] <= c->tile_du || c->key_period > 1)
+		return false;
+	for (unsigned i = 0; i < c->spec.keycount; i++)
+		if (!c->subkeys[i].mode.native)
+			return false;
+	return !(whitened >> dir & 1);
+}
+
 uint32_t cf_cipher_du_bytes(const struct cf_cipher *c)
 {
 	return c->spec.du_bytes;

@@ -97,6 +97,7 @@ int cf_cpu_mode_crypt(struct cf_engine_mode *mode, unsigned worker, const struct
 		.mode_has = cf_cpu_mode_has,                                                                          \
 		.mode_new = id##_mode_new,                                                                            \
 		.mode_free = cf_cpu_mode_free,                                                                        \
+		.in_place_mode = "xts",                                                                               \
 		.mode_crypt = cf_cpu_mode_crypt,                                                                      \
 	}
 

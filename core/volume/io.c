@@ -5,10 +5,11 @@
  *     |.......hhhh| |bbbbbbbbbbbbbbbbbbbbbbb| |tttttt......|
  *        head: in part      body: whole          tail: in part
  *
- * Reading fetches head, body and tail in one go and decrypts the body straight into the caller's buffer. Writing treats
- * each on its own: the body is encrypted and written; head and tail are read, changed and written back, and undone if
- * that fails, so that no byte outside the request ever changes (HAZARDS 14). Reads lock shared, writes exclusive: in
- * CBC and wide-block modes bytes that did not change get new ciphertext too. Nothing here allocates. */
+ * Reading fetches head, body and tail in one go and decrypts the body straight into the caller's buffer; what is all
+ * body is fetched there and decrypted in place, where the cipher can do that, which saves a buffer's worth of cache.
+ * Writing treats each on its own: the body is encrypted and written; head and tail are read, changed and written back,
+ * and undone if that fails, so that no byte outside the request ever changes (HAZARDS 14). Reads lock shared, writes
+ * exclusive: in CBC and wide-block modes bytes that did not change get new ciphertext too. Nothing here allocates. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -92,29 +93,26 @@ static int decrypt_range(struct cf_volume *v, struct cf_worker *w, uint8_t *buf,
 	return 0;
 }
 
+static int read_chunk(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
+{
+	const size_t skip = offset_in_du(v, off), cipher_len = (size_t)cf_units_round_up(skip + len, v->du_bytes);
+	const bool in_place = v->reads_in_place && cipher_len == len;
+	int rc = fetch(v, w, in_place ? buf : w->crypt, cipher_len, cf_volume_at(v, off - skip));
+	if (rc)
+		return v->bad.policy == CF_BAD_ZERO ? cf_volume_read_bad(v, w, buf, len, off) : rc;
+	if (in_place)
+		return cf_volume_decrypt(v, w, cf_volume_du(v, off), len >> v->du_shift, buf, buf);
+	return decrypt_range(v, w, buf, len, off);
+}
+
 static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t off)
 {
-	for (size_t done = 0, take; done < len; done += take) {
-		uint64_t at = off + done;
-		size_t skip = offset_in_du(v, at);
-		if (!skip && !((len - done) & (v->du_bytes - 1))) {
-			take = min_size(len - done, v->chunk_bytes);
-			int rc2 = fetch(v, w, buf + done, take, cf_volume_at(v, at));
-			if (!rc2) rc2 = cf_volume_decrypt(v, w, cf_volume_du(v, at), take >> v->du_shift, buf + done, buf + done);
-			if (rc2) return rc2;
-			continue;
-		}
-		take = min_size(len - done, v->chunk_bytes - skip);
-		size_t cipher_len = (size_t)cf_units_round_up(skip + take, v->du_bytes);
-		int rc = fetch(v, w, w->crypt, cipher_len, cf_volume_at(v, at - skip));
-		if (rc && v->bad.policy == CF_BAD_ZERO)
-			rc = cf_volume_read_bad(v, w, buf + done, take, at);
-		else if (!rc)
-			rc = decrypt_range(v, w, buf + done, take, at);
-		if (rc)
-			return rc;
+	int rc = 0;
+	for (size_t done = 0, take; done < len && !rc; done += take) {
+		take = min_size(len - done, v->chunk_bytes - offset_in_du(v, off + done));
+		rc = read_chunk(v, w, buf + done, take, off + done);
 	}
-	return 0;
+	return rc;
 }
 
 /* A range inside one segment. */

@@ -98,6 +98,8 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
 		return cf_fail(err, -ENOMEM, "no memory for the buffers of %u workers", v->n_workers);
 	v->backing = cf_take(*b);
 	v->cipher = cf_take(*c);
+	/* A discarded data unit is known by its ciphertext. */
+	v->reads_in_place = v->discards == CF_DISCARDS_REFUSED && cf_cipher_in_place(v->cipher, CF_DECRYPT);
 	*out = cf_take(v);
 	return 0;
 }

@@ -101,9 +101,14 @@ int cf_cipher_new(struct cf_cipher **out, const struct cf_cipher_spec *spec, con
 /** cf_cipher_free - wipe and free; takes NULL, leaves NULL. No crypt call may be running. */
 void cf_cipher_free(struct cf_cipher **c);
 
+/** cf_cipher_in_place - may @src be @dst? Where no step of this direction fails, keeps the source, or reads it twice.
+ * Settled when the cipher is made. */
+bool cf_cipher_in_place(const struct cf_cipher *c, enum cf_dir dir);
+
 /** cf_cipher_crypt - encrypt or decrypt whole data units
  * @worker: 0 … n_workers - 1; one thread at a time each     @du: index of the first in the volume
- * @src: n_du * DU bytes, never written, intact even on error  @dst: the same, no overlap with @src
+ * @src: n_du * DU bytes, never written, intact even on error  @dst: the same, no overlap with @src, but
+ * see cf_cipher_in_place
  * Shape: any n_du; tiles inside. Threads: any number at once, each with its own worker.
  * Returns 0; -EIO the engine failed (@dst is undefined). */
 int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du, const uint8_t *src,

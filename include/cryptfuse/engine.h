@@ -110,7 +110,10 @@ struct cf_engine {
 	int (*mode_new)(struct cf_engine_mode **out, const char *mode, const struct cf_block_cipher *bc, const uint8_t *key,
 					size_t key_len, unsigned n_workers);
 	void (*mode_free)(struct cf_engine_mode **mode);
-	/** Same thread and overlap rules as crypt. */
+	/** Optional: the one of these modes whose mode_crypt never fails and may be given the same memory as source and
+	 * destination (HAZARDS 19). */
+	const char *in_place_mode;
+	/** Same thread and overlap rules as crypt, but for in_place_mode. */
 	int (*mode_crypt)(struct cf_engine_mode *mode, unsigned worker, const struct cf_engine_batch *batch);
 };
 

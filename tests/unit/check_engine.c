@@ -283,6 +283,13 @@ static void compare_mode(const struct cf_engine *e, const char *mode, const stru
 			ck_assert_msg(!memcmp(long_want, long_got, n_du * du),
 						  "%s %s-%s %zu, %zu data units of %u blocks, %d: differs", e->name, bc->name, mode, key_len,
 						  n_du, blocks, dir);
+			if (!e->in_place_mode || strcmp(mode, e->in_place_mode) != 0)
+				continue;
+			memcpy(long_got, long_src, n_du * du);
+			run.src = long_got;
+			ck_assert_int_eq(e->mode_crypt(b, 0, &run), 0);
+			ck_assert_msg(!memcmp(long_want, long_got, n_du * du), "%s %s, %zu of %u blocks: differs in place", e->name,
+						  mode, n_du, blocks);
 		}
 	/* all numbers of lanes at one length */
 	for (size_t n_du = 1; n_du <= 40; n_du++) {
