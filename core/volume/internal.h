@@ -57,7 +57,7 @@ struct cf_volume {
 	unsigned du_shift;
 	uint32_t chunk_bytes;
 	bool reads_in_place; /* whole data units are decrypted where they were read to */
-	uint8_t *zeros; /* chunk_bytes of plaintext */
+	uint8_t *zeros;      /* chunk_bytes of plaintext */
 
 	struct cf_rangelock ranges;
 
