@@ -135,7 +135,4 @@ CALL(blkid_probe, NULL, blkid_new_probe, (void), (), ENOMEM)
 CALL(int, -1, blkid_do_safeprobe, (blkid_probe p), (p), EIO, ENOMEM)
 CODE_NEGATIVE(crypt_init, (struct crypt_device * *cd, const char *device), (cd, device), ENOMEM, EIO)
 CODE_NEGATIVE(crypt_load, (struct crypt_device * cd, const char *type, void *params), (cd, type, params), EIO, ENOMEM)
-CALL(struct fuse_session *, NULL, fuse_session_new,
-	 (struct fuse_args * args, const struct fuse_lowlevel_ops *op, size_t op_size, void *userdata),
-	 (args, op, op_size, userdata), ENOMEM)
 CALL(int, -1, fuse_session_mount, (struct fuse_session * se, const char *mountpoint), (se, mountpoint), EPERM)

@@ -65,6 +65,9 @@ class Control:
                 for d in range(DEPTHS) for o in range(ORIGINS) for i, name in enumerate(self.library.calls)
                 if self.state.used[d][o][i]}
 
+    def origins_of_crash(self):
+        return [self.library.origins[o - 1] for o, _ in self.state.frame if o] if self.state.crashed else []
+
     def crash(self):
         """What killed a process, and where; or None."""
         if not self.state.crashed:

@@ -40,9 +40,9 @@ def spread(count, first, more):
 
 def faults_of(uses, library, scenario, args):
     for (depth, origin, call), count in sorted(uses.items()):
-        if scenario.excluded(library.origins[origin], call):
+        codes = [c for c in library.codes[call] if not scenario.excluded(depth, library.origins[origin], call, c)]
+        if not codes:
             continue
-        codes = library.codes[call]
         numbers = range(1, count + 1) if args.all else spread(count, args.first, args.spread)
         for i, n in enumerate(numbers):
             for code in codes if args.all and n <= 3 else [codes[i % len(codes)]]:
