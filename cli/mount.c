@@ -217,9 +217,10 @@ static int run_mounter(struct mounting *m, const struct cli_mounter *mounter, st
 {
 	const char *program = mounter->mount.argv[0], *target = m->place.target;
 	struct cf_mount before = {0};
-	if (cf_mounts_find_any(target, &before) < 0)
-		return cf_fail(err, -EIO, "the list of mounts cannot be read");
-	int rc = run_programs(m, mounter, &before, err);
+	int rc = cf_mounts_find_any(target, &before);
+	if (rc < 0)
+		return cf_fail(err, rc, "the list of mounts cannot be read: %s", strerror(-rc));
+	rc = run_programs(m, mounter, &before, err);
 	/* Again, for a keeper that was killed before it could. */
 	const int is_there = cli_place_record(&m->place, &before, err);
 	if (rc || is_there < 0)

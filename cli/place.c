@@ -174,8 +174,10 @@ int cli_place_record(const struct cli_place *p, const struct cf_mount *before, s
 {
 	char path[PATH_MAX], text[32];
 	struct cf_mount now;
-	if (cf_mounts_find_any(p->target, &now) != 1 ||
-		(now.dev_major == before->dev_major && now.dev_minor == before->dev_minor))
+	const int rc = cf_mounts_find_any(p->target, &now);
+	if (rc < 0)
+		return cf_fail(err, rc, "the list of mounts cannot be read: %s", strerror(-rc));
+	if (rc == 0 || (now.dev_major == before->dev_major && now.dev_minor == before->dev_minor))
 		return 0;
 	device_text(&now, text);
 	if (join(p->dir, "device", path) != 0 || (symlink(text, path) != 0 && errno != EEXIST))

@@ -229,9 +229,24 @@ static void say_aloud(void *arg, const char *text)
 	cf_helper_say(d->helper, text);
 }
 
-static int mount_volume(struct daemon *d, struct cf_err *err)
+/* Somebody else than the daemon can now take the mount away. */
+static int hand_over_mount(struct daemon *d, struct cf_err *err)
 {
 	struct cf_mount m;
+	int r = cf_mounts_find(d->opts->mountpoint, &m);
+	if (r < 0)
+		return cf_fail(err, r, "the list of mounts cannot be read: %s", strerror(-r));
+	if (r == 0)
+		return cf_fail(err, -EIO, "mounted on %s, but /proc/self/mountinfo does not show it", d->opts->mountpoint);
+	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
+	if (r < 0)
+		return cf_fail(err, r, "the unmount helper has ended");
+	r = set_readahead(d, &m);
+	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
+}
+
+static int mount_volume(struct daemon *d, struct cf_err *err)
+{
 	cf_voice_init(&d->voice, d->volume, d->plan.lock == CF_LOCK ? &d->image : NULL, say_aloud, d);
 	cf_ops_init(&d->ops, d->volume, d->opts, &d->plan);
 	d->ops.voice = &d->voice;
@@ -241,13 +256,10 @@ static int mount_volume(struct daemon *d, struct cf_err *err)
 	int r = cf_session_mount(&d->session, &d->ops, err);
 	if (r < 0)
 		return r;
-	if (cf_mounts_find(d->opts->mountpoint, &m) != 1)
-		return cf_fail(err, -EIO, "mounted on %s, but /proc/self/mountinfo does not show it", d->opts->mountpoint);
-	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
+	r = hand_over_mount(d, err);
 	if (r < 0)
-		return cf_fail(err, r, "the unmount helper has ended");
-	r = set_readahead(d, &m);
-	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
+		fuse_session_unmount(d->session); /* outside of the sandbox it still can */
+	return r;
 }
 
 /* The walls that this kernel or build has not. */

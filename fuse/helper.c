@@ -24,11 +24,14 @@
 #include "cryptfuse/voice.h"
 
 #define RETRY_MS 100
+#define RETRY_NS (20L * 1000 * 1000) /* of a call that fails for a moment */
+#define LIST_TRIES 50
 
-/** What travels: a word and, with M, the device of the mount, with S a line. */
+/** What travels: a word and, with M, the device of the mount, with S a line, with R what failed. */
 struct message {
 	enum cf_helper_word word;
 	unsigned dev_major, dev_minor;
+	int code; /* of R */
 	char text[CF_VOICE_TEXT];
 };
 
@@ -42,6 +45,27 @@ struct helper {
 	int was_below;
 };
 
+/* What a call on the socket failed for will be over in a moment, as memory that is short: a volume that is served must
+ * not go for that. */
+static int passes(int code)
+{
+	static const struct timespec pause = {.tv_nsec = RETRY_NS};
+	if (code != EINTR && code != ENOMEM && code != ENOBUFS)
+		return 0;
+	if (code != EINTR)
+		nanosleep(&pause, NULL);
+	return 1;
+}
+
+static int tell(int sock, const struct message *m)
+{
+	ssize_t n;
+	do
+		n = send(sock, m, sizeof(*m), MSG_NOSIGNAL);
+	while (n < 0 && passes(errno));
+	return n < 0 ? -errno : 0;
+}
+
 int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mount)
 {
 	struct message m = {.word = word};
@@ -49,11 +73,7 @@ int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mo
 		m.dev_major = mount->dev_major;
 		m.dev_minor = mount->dev_minor;
 	}
-	ssize_t n;
-	do
-		n = send(sock, &m, sizeof(m), MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return tell(sock, &m);
 }
 
 void cf_helper_say(int sock, const char *text)
@@ -69,7 +89,7 @@ static int hear(int sock, struct message *m)
 	ssize_t n;
 	do
 		n = recv(sock, m, sizeof(*m), 0);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && passes(errno));
 	return n == (ssize_t)sizeof(*m);
 }
 
@@ -120,7 +140,11 @@ static int same_dev(const struct cf_mount *m, const struct message *dev)
 static int is_there(const struct helper *h)
 {
 	struct cf_mount m;
-	if (cf_mounts_find(h->opts->mountpoint, &m) != 1)
+	int r, tries = LIST_TRIES;
+	do
+		r = cf_mounts_find(h->opts->mountpoint, &m);
+	while (r < 0 && tries-- && passes(ENOMEM));
+	if (r != 1)
 		return 0;
 	if (h->mounted)
 		return same_dev(&m, &h->dev);
@@ -285,6 +309,24 @@ static void be_deaf(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+_Noreturn static void be_helper(const struct cf_serve_opts *opts, int sock)
+{
+	struct cf_mount m;
+	struct helper h = {.opts = opts, .sock = sock};
+	be_deaf();
+	struct message ready = {.word = CF_HELPER_READY, .code = let_go(&h.sock)};
+	const int below = ready.code < 0 ? 0 : cf_mounts_find(opts->mountpoint, &m);
+	if (below < 0)
+		ready.code = below;
+	h.was_below = below == 1;
+	if (h.was_below)
+		h.below = (struct message){.dev_major = m.dev_major, .dev_minor = m.dev_minor};
+	if (tell(h.sock, &ready) < 0 || ready.code < 0)
+		_exit(1);
+	run(&h);
+	_exit(0);
+}
+
 int cf_helper_fork(const struct cf_serve_opts *opts, int *sock)
 {
 	int fds[2];
@@ -292,20 +334,13 @@ int cf_helper_fork(const struct cf_serve_opts *opts, int *sock)
 	if (r < 0)
 		return r;
 	pid_t pid = fork();
-	if (pid == 0) {
-		struct cf_mount m;
-		struct helper h = {.opts = opts, .sock = fds[1]};
-		be_deaf();
-		if (let_go(&h.sock) < 0)
-			_exit(1);
-		h.was_below = cf_mounts_find(opts->mountpoint, &m) == 1;
-		if (h.was_below)
-			h.below = (struct message){.dev_major = m.dev_major, .dev_minor = m.dev_minor};
-		run(&h);
-		_exit(0);
-	}
+	if (pid == 0)
+		be_helper(opts, fds[1]);
 	r = pid < 0 ? -errno : 0;
 	close(fds[1]);
+	struct message ready = {.code = -EIO};
+	if (r == 0)
+		r = hear(fds[0], &ready) ? ready.code : -EIO;
 	if (r < 0) {
 		close(fds[0]);
 		return r;

@@ -48,6 +48,9 @@ static int recv_bytes(int sock, void *data, size_t len)
 	do
 		n = recv(sock, data, len, MSG_TRUNC);
 	while (n < 0 && errno == EINTR);
+	/* It ended with something unread: the kernel says so once, and before what it had said itself. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(sock, data, len, MSG_TRUNC);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	return n == 0 ? -EPIPE : (size_t)n == len ? 0 : -EPROTO;

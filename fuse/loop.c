@@ -134,6 +134,14 @@ static void taken(struct loop *l)
 		sem_post(&l->wake);
 }
 
+/* No memory for the thread's buffer, and no request taken: to end for it would lose what others have written. */
+static bool sleep_a_little(void)
+{
+	static const struct timespec pause = {.tv_nsec = STUCK_NS};
+	nanosleep(&pause, NULL);
+	return true;
+}
+
 /* 1; 0 it is over; -errno. */
 static int serve_one(struct loop *l, struct thread *t)
 {
@@ -141,7 +149,7 @@ static int serve_one(struct loop *l, struct thread *t)
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	do
 		n = fuse_session_receive_buf(l->se, &t->buf);
-	while (n == -EINTR || n == -EAGAIN);
+	while (n == -EINTR || n == -EAGAIN || (n == -ENOMEM && sleep_a_little()));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	if (n <= 0)
 		return n;

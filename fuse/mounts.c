@@ -88,13 +88,13 @@ static int each(const char *mountinfo, int (*fn)(void *ctx, enum cf_mount_top ki
 	CF_CLEANUP(cf_freep) char *line = NULL;
 	size_t line_bytes = 0;
 	struct cf_mount m;
-	while (getline(&line, &line_bytes, f) >= 0) {
+	while (errno = 0, getline(&line, &line_bytes, f) >= 0) {
 		enum cf_mount_top kind = parse_line(line, &m);
 		int stop = kind == CF_TOP_NONE ? 0 : fn(ctx, kind, &m);
 		if (stop)
 			return stop;
 	}
-	return ferror(f) ? -EIO : 0;
+	return feof(f) ? 0 : errno ? -errno : -EIO; /* out of memory is no error of the file */
 }
 
 struct visitor {
@@ -165,10 +165,11 @@ int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out)
 	return r < 0 ? r : s.top != CF_TOP_NONE;
 }
 
-enum cf_mount_top cf_mounts_top(const char *mountpoint)
+int cf_mounts_top(const char *mountpoint)
 {
 	struct search s = {.mountpoint = mountpoint};
-	return each(MOUNTINFO, keep_match, &s) < 0 ? CF_TOP_NONE : s.top;
+	int r = each(MOUNTINFO, keep_match, &s);
+	return r < 0 ? r : (int)s.top;
 }
 
 /* ---- names ---- */
@@ -207,8 +208,9 @@ static int resolve_step(char path[static PATH_MAX], char out[static PATH_MAX])
 	if (!realpath(folder, folder_real))
 		return -errno;
 	int r = join(folder_real, name, out);
-	if (r < 0 || cf_mounts_top(out) != CF_TOP_NONE)
-		return r;
+	const int top = r < 0 ? r : cf_mounts_top(out);
+	if (top != CF_TOP_NONE)
+		return top < 0 ? top : 0;
 	ssize_t n = readlink(out, target, sizeof(target) - 1);
 	if (n < 0)
 		return errno == EINVAL ? 0 : -errno;

@@ -42,7 +42,7 @@ static int new_session(struct fuse_session **out, struct cf_ops *ops, struct cf_
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	*out = fuse_session_new(&args, &cf_ops_table, sizeof(cf_ops_table), ops);
 	fuse_opt_free_args(&args);
-	return *out ? 0 : cf_fail(err, -EINVAL, "libfuse refuses the mount options");
+	return *out ? 0 : -EINVAL;
 }
 
 /* ---- what the mount said ---- */
@@ -65,6 +65,9 @@ static const struct {
 	{"not permitted", -EPERM, NULL},
 	{"busy", -EBUSY, NULL},
 	{"No such", -ENOENT, NULL},
+	{"memory allocation failed", -ENOMEM, NULL},
+	{"failed to allocate", -ENOMEM, NULL},
+	{"failed to init", -ENOMEM, NULL},
 };
 
 /* The last line of @text, without its end. */
@@ -87,34 +90,40 @@ static int explain(const char *mountpoint, char *text, struct cf_err *err)
 				   *text ? last_line(text) : "libfuse does not say why");
 }
 
+static int make_and_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
+{
+	CF_CLEANUP(cf_session_free) struct fuse_session *se = NULL;
+	int r = new_session(&se, ops, err);
+	if (r == 0)
+		r = fuse_session_mount(se, ops->opts->mountpoint);
+	if (r == 0 && cf_ops_own_killpriv(ops, se) < 0) {
+		fuse_session_unmount(se);
+		r = cf_fail(err, -ENOMEM, "no memory for the FUSE session");
+	}
+	if (r == 0)
+		*out = cf_take(se);
+	return r;
+}
+
 /* Standard error goes to a memory file meanwhile: libfuse's own lines, and those of the child it starts. */
-static int mount_quietly(struct fuse_session *se, const char *mountpoint, struct cf_err *err)
+int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
 {
 	char text[2048] = "";
 	CF_CLEANUP(cf_close_fd) int said = memfd_create("mount messages", MFD_CLOEXEC);
 	CF_CLEANUP(cf_close_fd) int saved = fcntl(2, F_DUPFD_CLOEXEC, 3);
 	if (said < 0 || saved < 0 || dup2(said, 2) < 0)
 		return cf_fail(err, -errno, "cannot redirect standard error: %s", strerror(errno));
-	int r = fuse_session_mount(se, mountpoint);
+	int r = make_and_mount(out, ops, err);
 	ssize_t n = pread(said, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
-	if (dup2(saved, 2) < 0)
+	if (dup2(saved, 2) < 0) {
+		if (r == 0)
+			fuse_session_unmount(*out);
 		return cf_fail(err, -errno, "cannot give standard error back: %s", strerror(errno));
-	return r == 0 ? 0 : explain(mountpoint, text, err);
-}
-
-int cf_session_mount(struct fuse_session **out, struct cf_ops *ops, struct cf_err *err)
-{
-	CF_CLEANUP(cf_session_free) struct fuse_session *se = NULL;
-	int r = new_session(&se, ops, err);
-	if (r == 0)
-		r = mount_quietly(se, ops->opts->mountpoint, err);
-	if (r == 0 && cf_ops_own_killpriv(ops, se) < 0)
-		r = cf_fail(err, -ENOMEM, "no memory for the FUSE session");
-	if (r < 0)
-		return r;
-	*out = cf_take(se);
-	return 0;
+	}
+	if (ops->opts->debug)
+		fputs(text, stderr);
+	return r == 0 || err->code ? r : explain(ops->opts->mountpoint, text, err);
 }
 
 static void free_config(struct fuse_loop_config **c)

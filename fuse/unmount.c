@@ -95,12 +95,19 @@ static int take_away(const char *mountpoint, enum cf_unmount how, struct cf_err 
 	return errno == EPERM ? unmount_by_helper(mountpoint, how, err) : cf_fail(err, -errno, "%s", strerror(errno));
 }
 
+/* @top: below 0 the list could not be read. */
+static int not_there(int top, struct cf_err *err)
+{
+	return top < 0 ? cf_fail(err, top, "the list of mounts cannot be read: %s", strerror(-top))
+				   : cf_fail(err, -EINVAL, "it is not mounted");
+}
+
 int cf_mounts_unmount_any(const struct cf_mount *m, struct cf_err *err)
 {
 	struct cf_mount top;
 	int r = cf_mounts_find_any(m->mountpoint, &top);
 	if (r <= 0)
-		return cf_fail(err, -EINVAL, "it is not mounted");
+		return not_there(r, err);
 	if (top.dev_major != m->dev_major || top.dev_minor != m->dev_minor)
 		return cf_fail(err, -EBUSY, "something else is mounted over it");
 	return take_away(m->mountpoint, CF_UNMOUNT_NORMAL, err);
@@ -108,9 +115,8 @@ int cf_mounts_unmount_any(const struct cf_mount *m, struct cf_err *err)
 
 int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err)
 {
-	enum cf_mount_top top = cf_mounts_top(mountpoint);
-	if (top != CF_TOP_CRYPTFUSE) /* what somebody mounted over it is not ours to take away */
-		return cf_fail(err, top == CF_TOP_OTHER ? -EBUSY : -EINVAL, "%s",
-					   top == CF_TOP_OTHER ? "something else is mounted over it" : "it is not mounted");
-	return take_away(mountpoint, how, err);
+	const int top = cf_mounts_top(mountpoint);
+	if (top == CF_TOP_OTHER) /* what somebody mounted over it is not ours to take away */
+		return cf_fail(err, -EBUSY, "something else is mounted over it");
+	return top == CF_TOP_CRYPTFUSE ? take_away(mountpoint, how, err) : not_there(top, err);
 }

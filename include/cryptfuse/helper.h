@@ -6,7 +6,7 @@
  *
  *     daemon -> helper   W about to mount   M mounted (with the device)   T stop   S say this in the system's log
  *                        end: the daemon has gone
- *     helper -> daemon   D detached, end now
+ *     helper -> daemon   R ready, or why not   D detached, end now
  *
  * On T it flushes the volume file and unmounts it while the daemon serves on; at the end it removes what is left. */
 #ifndef CRYPTFUSE_HELPER_H
@@ -16,6 +16,7 @@
 #include "cryptfuse/serve.h"
 
 enum cf_helper_word {
+	CF_HELPER_READY = 'R',
 	CF_HELPER_MOUNTING = 'W',
 	CF_HELPER_MOUNTED = 'M',
 	CF_HELPER_STOP = 'T',
@@ -23,7 +24,7 @@ enum cf_helper_word {
 	CF_HELPER_DETACHED = 'D',
 };
 
-/** cf_helper_fork - start it
+/** cf_helper_fork - start it, and wait until it is ready
  * @sock: out, the daemon's end, close-on-exec. The child never returns. Call while the process has one thread and no
  * secret. 0 or -errno. */
 int cf_helper_fork(const struct cf_serve_opts *opts, int *sock) CF_MUST_CHECK;

@@ -25,8 +25,8 @@ int cf_mounts_find(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
 /** What lies on top of a path: nothing is mounted there, somebody else's file system, or ours. */
 enum cf_mount_top { CF_TOP_NONE, CF_TOP_OTHER, CF_TOP_CRYPTFUSE };
 
-/** cf_mounts_top - which of them; CF_TOP_NONE too if mountinfo cannot be read. */
-enum cf_mount_top cf_mounts_top(const char *mountpoint);
+/** cf_mounts_top - which of them; -errno if mountinfo cannot be read. */
+int cf_mounts_top(const char *mountpoint) CF_MUST_CHECK;
 
 /** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has mount
  * point and device only. 1 found, 0 none, -errno. */
@@ -47,7 +47,8 @@ enum cf_unmount { CF_UNMOUNT_NORMAL, CF_UNMOUNT_DETACH };
 
 /** cf_mounts_unmount - umount2 as root, the setuid fusermount3 otherwise
  * @err: NULL, or out: the reason in words, fusermount3's own where that failed
- * Returns 0; -EBUSY in use, or something else is mounted over it; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3.
+ * Returns 0; -EBUSY in use, or something else is mounted over it; -EPERM; -EINVAL not mounted; -ENOENT no fusermount3;
+ * other -errno: mountinfo cannot be read.
  * Needs a process without no_new_privs. */
 int cf_mounts_unmount(const char *mountpoint, enum cf_unmount how, struct cf_err *err) CF_MUST_CHECK;
 
