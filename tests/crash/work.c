@@ -19,19 +19,22 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Every other one ends with a data unit, so that whole ones are written too. */
+/* Every other one ends with a data unit, so that whole ones are written too. None is so long that a thread would get
+ * none. */
 void crash_work_init(struct crash_work *w)
 {
 	const uint64_t du = w->du_bytes, longest[] = {1, 50, 512, du, 2 * du, 4 * du};
 	uint64_t random = w->seed;
 	size_t room = 0;
+	if (!w->n_threads || w->n_threads > CRASH_THREADS_MAX || w->bytes < 2 * (uint64_t)w->n_threads)
+		errx(2, "%u threads on %llu bytes", w->n_threads, (unsigned long long)w->bytes);
 	w->n_extents = 0;
 	w->extents = NULL;
 	for (uint64_t off = 0; off < w->bytes;) {
 		uint64_t len = 1 + crash_random(&random) % longest[crash_random(&random) % 6];
 		if (crash_random(&random) % 2)
 			len = (off + len + du - 1) / du * du - off;
-		len = min_u64(len, w->bytes - off);
+		len = min_u64(min_u64(len, w->bytes - off), w->bytes / (2 * (uint64_t)w->n_threads));
 		if (w->n_extents == room) {
 			room = room ? 2 * room : 64;
 			w->extents = realloc(w->extents, room * sizeof(*w->extents));
@@ -41,8 +44,6 @@ void crash_work_init(struct crash_work *w)
 		w->extents[w->n_extents++] = (struct crash_extent){off, len};
 		off += len;
 	}
-	if (w->n_extents < w->n_threads || w->n_threads > CRASH_THREADS_MAX)
-		errx(2, "%zu extents for %u threads", w->n_extents, w->n_threads);
 }
 
 void crash_work_fini(struct crash_work *w)
