@@ -105,18 +105,16 @@ static void lose_some(const struct crash_disk *d, const struct crash_trace *t, s
 void crash_disk_crash(const struct crash_disk *d, const struct crash_trace *t, size_t upto, enum crash_loss loss,
 					  uint64_t *random, uint8_t *out)
 {
-	const struct crash_event *e, *last = NULL;
+	const struct crash_event *e;
 	size_t at = 0;
 	memcpy(out, d->durable, (size_t)d->bytes);
 	if (loss == CRASH_LOSES_SOME) {
 		lose_some(d, t, upto, random, out);
 	} else if (loss == CRASH_LOSES_NOTHING) {
-		while ((e = crash_disk_unsure(d, t, upto, &at))) {
-			if (last)
-				put(t, last, 0, last->len, out);
-			last = e;
-		}
-		if (last)
-			put_start(t, last, random, out);
+		while ((e = crash_disk_unsure(d, t, upto, &at)))
+			if (at < upto)
+				put(t, e, 0, e->len, out);
+			else
+				put_start(t, e, random, out); /* it is under way */
 	}
 }

@@ -36,7 +36,8 @@ static struct {
 	const char *file, *power, *how;
 	int log, fd[CRASH_THREADS_MAX]; /* fd: the volume, open once for each thread */
 	useconds_t within_us;
-	sem_t first; /* something has been acknowledged */
+	sem_t first;        /* something has been acknowledged */
+	bool loses_nothing; /* a write counts as soon as it is answered for */
 	_Atomic bool dying;
 } load;
 
@@ -93,13 +94,12 @@ static void *work(void *arg)
 			stop("a write failed");
 			break;
 		}
-		if (!op.sync)
-			continue;
-		if (make_durable(fd, op.random) != 0) {
+		if (op.sync && make_durable(fd, op.random) != 0) {
 			stop("a sync failed");
 			break;
 		}
-		acknowledge(thread, n + 1);
+		if (op.sync || load.loses_nothing)
+			acknowledge(thread, n + 1);
 	}
 	free(buf);
 	return NULL;
@@ -166,6 +166,7 @@ int main(int argc, char **argv)
 			break;
 		case 'c':
 			load.how = optarg;
+			load.loses_nothing = strcmp(optarg, "keep") == 0;
 			break;
 		case 's':
 			load.work.seed = strtoull(optarg, NULL, 10);

@@ -214,6 +214,7 @@ static void *work(void *arg)
 		crash_trace_add(&r->trace, (struct crash_event){.kind = CRASH_EV_BEGIN, .who = t->index}, NULL);
 		perform(r, &op, buf);
 		atomic_store(&r->ended[t->index], n + 1);
+		crash_trace_add(&r->trace, (struct crash_event){.kind = CRASH_EV_END, .who = t->index, .off = n + 1}, NULL);
 		if (op.sync)
 			sync_volume(r, t->index);
 	}
@@ -243,42 +244,52 @@ static void decrypt_first(struct run *r, uint8_t *plain)
 				plain + (size_t)du * r->shape->du_bytes);
 }
 
-static void crash(const struct run *r, const struct crash_disk *d, struct crash_judge *j, size_t upto,
-				  enum crash_loss loss, uint64_t *random, uint8_t *image)
+/* What must be there: after kill -9 all that was answered for, otherwise what was synced. */
+struct duty {
+	struct crash_model killed, synced;
+};
+
+static void crash(const struct run *r, const struct duty *must, const struct crash_disk *d, struct crash_judge *j,
+				  size_t upto, enum crash_loss loss, uint64_t *random, uint8_t *image)
 {
 	static const char *const names[] = {"kill -9", "everything unsynced lost", "a part lost"};
+	j->model = loss == CRASH_LOSES_NOTHING ? &must->killed : &must->synced;
 	crash_disk_crash(d, &r->trace, upto, loss, random, image);
 	crash_judge_image(j, upto, image, names[loss]);
 	all.n_crashes++;
 }
 
 /* Event @i has happened. Returns whether a crash now differs from one before. */
-static bool pass(const struct run *r, size_t i, struct crash_model *m, struct crash_disk *d)
+static bool pass(const struct run *r, size_t i, struct duty *must, struct crash_disk *d)
 {
 	const struct crash_event *e = &r->trace.event[i];
 	crash_disk_pass(d, &r->trace, i);
 	if (e->kind == CRASH_EV_BEGIN) {
-		crash_model_begin(m, e->who);
+		crash_model_begin(&must->killed, e->who);
+		crash_model_begin(&must->synced, e->who);
+		return false;
+	}
+	if (e->kind == CRASH_EV_END) {
+		crash_model_ack(&must->killed, e->who, e->off);
 		return false;
 	}
 	if (e->kind == CRASH_EV_ACK)
 		for (unsigned t = 0; t < r->shape->n_threads; t++) {
 			uint64_t n;
 			memcpy(&n, r->trace.bytes + e->data + t * sizeof(n), sizeof(n));
-			crash_model_ack(m, t, n);
+			crash_model_ack(&must->synced, t, n);
 		}
 	return true;
 }
 
 static uint64_t replay(struct run *r, const char *name)
 {
-	struct crash_model m;
+	struct duty must;
 	struct crash_disk d;
 	uint64_t random = all.seed;
 	uint8_t *image = must_alloc((size_t)r->image_bytes), *plain = must_alloc((size_t)r->work.bytes);
 	struct crash_judge j = {.name = name,
 							.trace = &r->trace,
-							.model = &m,
 							.top = &d,
 							.tear = r->shape->tear,
 							.data_off = r->shape->data_off,
@@ -288,23 +299,25 @@ static uint64_t replay(struct run *r, const char *name)
 							.ctx = r,
 							.holes = r->shape->holes};
 	decrypt_first(r, plain);
-	crash_model_init(&m, &r->work, plain);
+	crash_model_init(&must.killed, &r->work, plain);
+	crash_model_init(&must.synced, &r->work, plain);
 	crash_disk_init(&d, 0, r->first, r->image_bytes);
 	crash_judge_init(&j);
 	for (size_t i = 0; i < r->trace.n; i++) {
-		if (!pass(r, i, &m, &d))
+		if (!pass(r, i, &must, &d))
 			continue;
 		all.n_prefixes++;
-		crash(r, &d, &j, i + 1, CRASH_LOSES_NOTHING, &random, image);
-		crash(r, &d, &j, i + 1, CRASH_LOSES_ALL, &random, image);
+		crash(r, &must, &d, &j, i + 1, CRASH_LOSES_NOTHING, &random, image);
+		crash(r, &must, &d, &j, i + 1, CRASH_LOSES_ALL, &random, image);
 		for (unsigned k = 0; k < all.n_random; k++)
-			crash(r, &d, &j, i + 1, CRASH_LOSES_SOME, &random, image);
+			crash(r, &must, &d, &j, i + 1, CRASH_LOSES_SOME, &random, image);
 	}
 	all.n_torn += j.n_torn;
 	const uint64_t n = j.n_violations;
 	crash_judge_fini(&j);
 	crash_disk_fini(&d);
-	crash_model_fini(&m);
+	crash_model_fini(&must.killed);
+	crash_model_fini(&must.synced);
 	free(image);
 	free(plain);
 	return n;

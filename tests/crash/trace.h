@@ -18,6 +18,7 @@ enum crash_event_kind {
 	CRASH_EV_WRITE, /* who: store; off, len, data: a hole's is CRASH_ZEROS */
 	CRASH_EV_SYNC,  /* who: store; off: how many events there were when it began, all of them durable now */
 	CRASH_EV_BEGIN, /* who: thread: its next operation begins */
+	CRASH_EV_END,   /* who: thread; off: so many of its operations have been answered for */
 	CRASH_EV_ACK,   /* data: a count for each thread: operations that have been acknowledged as durable */
 };
 
@@ -77,7 +78,7 @@ void crash_disk_fini(struct crash_disk *d);
 void crash_disk_pass(struct crash_disk *d, const struct crash_trace *t, size_t i);
 
 enum crash_loss {
-	CRASH_LOSES_NOTHING, /* kill -9: all that was written, the last write in part */
+	CRASH_LOSES_NOTHING, /* kill -9: all that was written, in part what is being written */
 	CRASH_LOSES_ALL,     /* a cache that wrote nothing by itself */
 	CRASH_LOSES_SOME,    /* any writes since the last sync, in any order, torn at any piece */
 };
