@@ -29,5 +29,13 @@ kernel_prepare() { :; }
 # kernel_boot WORD… - in place of this process; init finds the words NAME=VALUE in its environment
 kernel_boot() {
 	exec env "TMPDIR=$(memory_folder)" timeout -k 10 "$limit_s" linux.uml "mem=$memory" rootfstype=hostfs rootflags=/ ro \
-		"init=$here/init" "RUN=$out" "$@" con=null con0=null,fd:1 quiet </dev/null
+		"init=${init:-$here/init}" "RUN=$out" "$@" con=null con0=null,fd:1 quiet </dev/null
+}
+
+# kernel_kill PID - kill -9 of all that kernel_boot in process PID has started; nothing of it runs any more afterwards. The kernel is
+# the only child, and has made itself a session.
+kernel_kill() {
+	local uml
+	uml=$(tr -d ' ' <"/proc/$1/task/$1/children")
+	while kill -KILL -- "-$uml" 2>/dev/null; do sleep 0.005; done
 }

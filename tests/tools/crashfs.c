@@ -4,7 +4,11 @@
  * kill -9 of cryptfuse proves nothing about fsync, since the kernel's page cache survives it. This FUSE file keeps all
  * writes to itself and brings them to the backing file only at fsync, so kill -9 of *this* program is the power cut.
  * It can also have bytes that cannot be read. Single-threaded.
- * Usage: crashfs FILE DIRECTORY [BAD_OFFSET BAD_LENGTH]…     shows DIRECTORY/image */
+ * Usage: crashfs FILE DIRECTORY [BAD_OFFSET BAD_LENGTH]…     shows DIRECTORY/image
+ *
+ * For many power cuts in a row it lives on: what is written to DIRECTORY/power is an order. "cut drop": the image fails
+ * from now on, and unsynced writes are gone; "cut tear N": some of their pieces of 512 bytes have reached the file, N
+ * says which; "cut keep": all have; "on": back, with what the file holds. */
 #include "config.h"
 
 #define FUSE_USE_VERSION 312
@@ -21,6 +25,8 @@
 
 #define FILE_INO 2u
 #define FILE_NAME "image"
+#define POWER_INO 3u
+#define POWER_NAME "power"
 #define PIECE 512u
 
 #define BAD_MAX 8
@@ -35,7 +41,8 @@ struct disk {
 	struct bad bad[BAD_MAX];
 	size_t bytes;
 	uint8_t *data, *dirty; /* dirty: one flag a piece */
-	struct stat dir, file;
+	struct stat dir, file, power;
+	int off; /* -EIO for everything */
 };
 
 static struct disk *disk_of(fuse_req_t req)
@@ -45,22 +52,30 @@ static struct disk *disk_of(fuse_req_t req)
 
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fuse_entry_param e = {.ino = FILE_INO, .attr = disk_of(req)->file, .attr_timeout = 60, .entry_timeout = 60};
-	if (parent != FUSE_ROOT_ID || strcmp(name, FILE_NAME) != 0)
-		fuse_reply_err(req, ENOENT);
-	else
+	const struct disk *d = disk_of(req);
+	struct fuse_entry_param e = {.attr_timeout = 60, .entry_timeout = 60};
+	if (parent == FUSE_ROOT_ID && strcmp(name, FILE_NAME) == 0)
+		e.attr = d->file;
+	else if (parent == FUSE_ROOT_ID && strcmp(name, POWER_NAME) == 0)
+		e.attr = d->power;
+	e.ino = e.attr.st_ino;
+	if (e.ino)
 		fuse_reply_entry(req, &e);
+	else
+		fuse_reply_err(req, ENOENT);
 }
 
 static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)fi;
-	fuse_reply_attr(req, ino == FILE_INO ? &disk_of(req)->file : &disk_of(req)->dir, 60);
+	const struct disk *d = disk_of(req);
+	fuse_reply_attr(req, ino == FILE_INO ? &d->file : ino == POWER_INO ? &d->power : &d->dir, 60);
 }
 
 static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	if (ino != FILE_INO)
+	fi->direct_io = ino == POWER_INO;
+	if (ino == FUSE_ROOT_ID)
 		fuse_reply_err(req, EISDIR);
 	else
 		fuse_reply_open(req, fi);
@@ -74,10 +89,13 @@ static size_t clip(const struct disk *d, size_t len, off_t off)
 
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t len, off_t off, struct fuse_file_info *fi)
 {
-	(void)ino;
 	(void)fi;
 	const struct disk *d = disk_of(req);
-	const size_t n = clip(d, len, off), at = (size_t)off;
+	const size_t n = ino == FILE_INO ? clip(d, len, off) : 0, at = (size_t)off;
+	if (d->off) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
 	for (unsigned i = 0; i < d->n_bad; i++)
 		if (at < d->bad[i].off + d->bad[i].len && d->bad[i].off < at + n) {
 			fuse_reply_err(req, EIO);
@@ -86,37 +104,82 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t len, off_t off, struc
 	fuse_reply_buf(req, (const char *)d->data + off, n);
 }
 
+/* One piece to the file. */
+static int settle(struct disk *d, size_t i)
+{
+	size_t len = d->bytes - i * PIECE < PIECE ? d->bytes - i * PIECE : PIECE;
+	if (d->dirty[i] && pwrite(d->fd, d->data + i * PIECE, len, (off_t)(i * PIECE)) != (ssize_t)len)
+		return EIO;
+	d->dirty[i] = 0;
+	return 0;
+}
+
+static int settle_all(struct disk *d)
+{
+	int rc = d->off ? EIO : 0;
+	for (size_t i = 0; i * PIECE < d->bytes && !rc; i++)
+		rc = settle(d, i);
+	return rc;
+}
+
+static int settle_some(struct disk *d, unsigned seed)
+{
+	int rc = 0;
+	const long odds = rand_r(&seed) % 17;
+	for (size_t i = 0; i * PIECE < d->bytes && !rc; i++)
+		if (rand_r(&seed) / 64 % 16 < odds)
+			rc = settle(d, i);
+	return rc;
+}
+
+static int power_on(struct disk *d)
+{
+	d->off = 0;
+	memset(d->dirty, 0, d->bytes / PIECE + 1);
+	return pread(d->fd, d->data, d->bytes, 0) == (ssize_t)d->bytes ? 0 : EIO;
+}
+
+static int order(struct disk *d, const char *buf, size_t len)
+{
+	char text[64];
+	unsigned seed;
+	int rc = 0;
+	snprintf(text, sizeof(text), "%.*s", (int)len, buf);
+	if (strncmp(text, "on", 2) == 0)
+		return power_on(d);
+	if (strncmp(text, "cut keep", 8) == 0)
+		rc = settle_all(d);
+	else if (sscanf(text, "cut tear %u", &seed) == 1)
+		rc = settle_some(d, seed);
+	else if (strncmp(text, "cut drop", 8) != 0)
+		return EINVAL;
+	d->off = 1;
+	return rc;
+}
+
 static void on_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t len, off_t off, struct fuse_file_info *fi)
 {
-	(void)ino;
 	(void)fi;
 	struct disk *d = disk_of(req);
-	size_t n = clip(d, len, off), at = (size_t)off;
-	if (len && !n) {
-		fuse_reply_err(req, ENOSPC);
+	size_t n = ino == FILE_INO ? clip(d, len, off) : len, at = (size_t)off;
+	int rc = ino == POWER_INO ? order(d, buf, len) : d->off ? EIO : len && !n ? ENOSPC : 0;
+	if (rc) {
+		fuse_reply_err(req, rc);
 		return;
 	}
-	memcpy(d->data + at, buf, n);
-	for (size_t i = at / PIECE; i * PIECE < at + n; i++)
-		d->dirty[i] = 1;
+	if (ino == FILE_INO) {
+		memcpy(d->data + at, buf, n);
+		for (size_t i = at / PIECE; i * PIECE < at + n; i++)
+			d->dirty[i] = 1;
+	}
 	fuse_reply_write(req, n);
 }
 
 static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	(void)ino;
 	(void)datasync;
 	(void)fi;
-	struct disk *d = disk_of(req);
-	for (size_t i = 0; i * PIECE < d->bytes; i++) {
-		size_t len = d->bytes - i * PIECE < PIECE ? d->bytes - i * PIECE : PIECE;
-		if (d->dirty[i] && pwrite(d->fd, d->data + i * PIECE, len, (off_t)(i * PIECE)) != (ssize_t)len) {
-			fuse_reply_err(req, EIO);
-			return;
-		}
-		d->dirty[i] = 0;
-	}
-	fuse_reply_err(req, 0);
+	fuse_reply_err(req, ino == FILE_INO ? settle_all(disk_of(req)) : 0);
 }
 
 static const struct fuse_lowlevel_ops ops = {
@@ -149,6 +212,8 @@ static void load(struct disk *d, const char *path)
 		err(2, "cannot load %s", path);
 	d->file.st_ino = FILE_INO;
 	d->file.st_mode = S_IFREG | 0600;
+	d->power = (struct stat){
+		.st_ino = POWER_INO, .st_mode = S_IFREG | 0600, .st_nlink = 1, .st_uid = getuid(), .st_gid = getgid()};
 	d->dir = (struct stat){
 		.st_ino = FUSE_ROOT_ID, .st_mode = S_IFDIR | 0700, .st_nlink = 2, .st_uid = getuid(), .st_gid = getgid()};
 }
