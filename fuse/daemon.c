@@ -107,7 +107,8 @@ static int hear_parent(struct daemon *d)
 	return 1;
 }
 
-/* Without its helper the daemon cannot unmount; it serves on, so that nothing is lost, until somebody else does. */
+/* Ended by cancellation, while it waits and nowhere else. Without its helper the daemon cannot unmount; it serves on,
+ * so that nothing is lost, until somebody else does. */
 static void *control(void *arg)
 {
 	struct daemon *d = arg;
@@ -115,7 +116,9 @@ static void *control(void *arg)
 		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
 	for (;;) {
 		struct signalfd_siginfo info;
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 		const int n = poll(p, 3, NOTICE_MS);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 		cf_voice_notice(&d->voice);
 		if (n <= 0)
 			continue;

@@ -24,7 +24,7 @@ exec 7<"$S/key" 8< <(:)
 open_vol "$M" --cipher aes-xts-plain64 --key-size 512 --engine openssl --key-file "$S/key" "$S/img" </dev/null
 exec 7<&- 8<&-
 pid=$(as_user "$CRYPTFUSE" status "$M" | sed -n 's/^pid: //p')
-wait_for 5 "the parent's socket to be closed" [ "$(descriptors "$pid" | grep -c socket)" = 1 ]
+wait_for "the parent's socket to be closed" [ "$(descriptors "$pid" | grep -c socket)" = 1 ]
 assert_eq "the daemon's descriptors" "1 /dev/fuse
 3 /dev/null
 2 IMAGE

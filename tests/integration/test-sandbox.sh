@@ -27,6 +27,7 @@ assert_eq "no_new_privs" 1 "$(threads_say "$pid" NoNewPrivs)"
 for set in CapInh CapPrm CapEff CapAmb; do
 	assert_eq "$set" 0000000000000000 "$(threads_say "$pid" $set)"
 done
+assert_eq "the longest core dump" "0 0" "$(awk '/^Max core file size/ { print $5, $6 }' "/proc/$pid/limits")"
 status_says sandbox.on true
 if grep -qx "sandbox.seccomp: true" "$S/status"; then
 	assert_eq "seccomp" 2 "$(threads_say "$pid" Seccomp)"

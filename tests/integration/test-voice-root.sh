@@ -32,7 +32,7 @@ python3 - "$S/log" "$S/listening" <<-'PYTHON' &
 	        log.write(s.recv(65536) + b"\n")
 PYTHON
 logger=$!
-wait_for 10 "the log" test -e "$S/listening"
+wait_for "the log" test -e "$S/listening"
 
 # What was read once is in the kernel's cache: another 4 KiB each time.
 read_at() { # OFFSET
@@ -51,7 +51,7 @@ truncate -s 4096 "$S/an image" # the rest cannot be read any more
 if read_at 100; then fail "what the image has no more was read"; fi
 as_user "$CRYPTFUSE" status "$M" >"$S/status"
 assert_match "the status" '^messages\.0\.text: reads failed' "$(cat "$S/status")"
-wait_for 20 "a line in the log" grep -q 'reads failed' "$S/log"
+wait_for "a line in the log" grep -q 'reads failed' "$S/log"
 assert_eq "lines in the log" 1 "$(wc -l <"$S/log")"
 assert_match "the line" "^<27>... .. ..:..:.. cryptfuse\[[0-9]+\]: $S/an image on $M: reads failed" "$(cat "$S/log")"
 

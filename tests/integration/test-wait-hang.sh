@@ -11,7 +11,7 @@ hang() { # THREADS OPTION…
 	local n=$1 all pid
 	shift
 	new_image "$IMG" $((4 << 20))
-	SLOWIO_READ_GATE=$GATE LD_PRELOAD=$CRYPTFUSE_TOOLS/slowio.so open_vol "$M" "$@" --table "$S/table" "$IMG"
+	SLOWIO_READ_GATE=$GATE LD_PRELOAD=$CRYPTFUSE_TOOLS/slowio.so open_vol "$M" "$@" --no-sandbox --table "$S/table" "$IMG"
 	assert_eq workers "$n" "$(status_field "$M/volume" workers)"
 	fio --name=r --filename="$M/volume" --rw=randread --bs=4k --direct=1 --ioengine=psync --number_ios=1000 --minimal \
 		>"$S/fio.out" 2>"$S/fio.err" || fail "reads before: exit $?" # the store is fast, as far as can be seen

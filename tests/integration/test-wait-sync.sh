@@ -11,7 +11,7 @@ M=$S/m IMG=$S/img GATE=$S/gate WRITERS=20
 new_image "$IMG" $((8 << 20))
 table "$S/table" 16384 aes-xts-plain64 "$(random_hex 64)" 0 0
 export SLOWIO_SYNC_GATE=$GATE
-LD_PRELOAD=$CRYPTFUSE_TOOLS/slowio.so open_vol "$M" --table "$S/table" "$IMG"
+LD_PRELOAD=$CRYPTFUSE_TOOLS/slowio.so open_vol "$M" --no-sandbox --table "$S/table" "$IMG"
 unset SLOWIO_SYNC_GATE
 
 waiting=()

@@ -5,7 +5,7 @@
  *   SLOWIO_SYNC_MS=N     before each fdatasync
  *   SLOWIO_SYNC_GATE=F   fdatasync makes the file F.waits and goes on when the file F is there; F: an absolute path
  *   SLOWIO_READ_GATE=F   while the file F is there pread waits; the n-th that waits at once makes the file F.n
- * Any number of threads. */
+ * What waits for a file needs a daemon without a sandbox. Any number of threads. */
 #include "config.h"
 
 #include <dlfcn.h>
@@ -26,11 +26,16 @@ ssize_t pwrite64(int fd, const void *buf, size_t len, off64_t off);
 int fdatasync(int fd);
 #pragma GCC visibility pop
 
+/* Sleeps last as long as was said, and not 50 us more: 1 ns, which threads have from who makes them. */
+static __attribute__((constructor)) void sleep_exactly(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+}
+
 static void sleep_us(uint64_t us)
 {
 	struct timespec t = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000 * 1000)};
 	int before = errno;
-	prctl(PR_SET_TIMERSLACK, 1); /* ns: for as long as was said, and not 50 us more */
 	while (us && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
 		;
 	errno = before;
