@@ -136,7 +136,7 @@ static int step(void *ctx, unsigned percent, const struct cf_bench_result *next)
 {
 	struct watch *w = ctx;
 	char text[64];
-	snprintf(text, sizeof(text), "%s %s, %s, sector size %u", next->engine, next->path, dir_names[next->dir],
+	snprintf(text, sizeof(text), "%s %s, %s, data units of %u bytes", next->engine, next->path, dir_names[next->dir],
 			 next->du_bytes);
 	cli_progress_show(&w->progress, percent, text);
 	return cli_interrupted(&w->signals);
@@ -179,7 +179,7 @@ static void print_table(const struct cf_cipher_spec *spec, const struct cf_bench
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
 	format_batches(b, batches, sizeof(batches));
 	printf("%s, key of %u bits; batches of %s, one thread\n\n", cipher, spec->key_bytes * 8, batches);
-	printf("%11s  %-9s  %-11s  %-6s  %8s  %9s\n", "sector size", "direction", "engine", "path", "MB/s", "CPU s/GiB");
+	printf("%11s  %-9s  %-11s  %-6s  %8s  %9s\n", "data unit", "direction", "engine", "path", "MB/s", "CPU s/GiB");
 	for (size_t i = 0; i < b->n_results; i++) {
 		const struct cf_bench_result *r = &b->results[i];
 		printf("%11u  %-9s  %-11s  %-6s  %8.1f  %9.3f%s\n", r->du_bytes, dir_names[r->dir], r->engine, r->path,

@@ -79,7 +79,7 @@ static int open_folder(struct cli_output *out, const char *path, struct cf_err *
 	if (out->dir < 0)
 		return cf_fail(err, errno == ENOENT ? -EINVAL : -errno, "%s cannot be made: %s", out->shown, strerror(errno));
 	if (faccessat(out->dir, ".", W_OK, AT_EACCESS) != 0)
-		return cf_fail(err, -errno, "%s cannot be made: its folder: %s", out->shown, strerror(errno));
+		return cf_fail(err, -errno, "%s cannot be made: its directory: %s", out->shown, strerror(errno));
 	return 0;
 }
 

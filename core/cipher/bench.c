@@ -167,8 +167,8 @@ static void note_fallbacks(const struct run *r)
 		char text[CF_ERR_TEXT];
 		cf_cipher_info(c->cipher, &info);
 		snprintf(text, sizeof(text),
-				 "engine %s, path %s, sector size %u: %llu batches were refused and done unit by unit", c->engine,
-				 c->path, r->spec.du_bytes, (unsigned long long)info.fallbacks);
+				 "engine %s, path %s, data units of %u bytes: %llu batches were refused and done unit by unit",
+				 c->engine, c->path, r->spec.du_bytes, (unsigned long long)info.fallbacks);
 		if (info.fallbacks)
 			r->race.ui->note(r->race.ui->ctx, text);
 	}

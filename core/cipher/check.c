@@ -11,14 +11,14 @@
 static int check_numbers(const struct cf_cipher_spec *s, struct cf_err *err)
 {
 	if (!cf_units_du_valid(s->du_bytes))
-		return cf_fail(err, -EINVAL, "sector size %u: it must be a power of two from %u to %u", s->du_bytes, CF_DU_MIN,
-					   CF_DU_MAX);
+		return cf_fail(err, -EINVAL, "data units of %u bytes: it must be a power of two from %u to %u", s->du_bytes,
+					   CF_DU_MIN, CF_DU_MAX);
 	if (s->keycount == 0 || s->keycount > CF_KEYCOUNT_MAX || (s->keycount & (s->keycount - 1)))
 		return cf_fail(err, -EINVAL, "key count %u: it must be a power of two up to %u", s->keycount, CF_KEYCOUNT_MAX);
 	if (s->key_bytes > CF_KEY_MAX)
 		return cf_fail(err, -EINVAL, "a volume key of %u bytes: at most %u are taken", s->key_bytes, CF_KEY_MAX);
 	if (s->iv_offset & ((s->du_bytes >> CF_SECTOR_SHIFT) - 1))
-		return cf_fail(err, -EINVAL, "IV offset %llu is not a multiple of the sector size, %u sectors of 512 bytes",
+		return cf_fail(err, -EINVAL, "IV offset %llu is not a multiple of the data unit, %u sectors of 512 bytes",
 					   (unsigned long long)s->iv_offset, s->du_bytes >> CF_SECTOR_SHIFT);
 	return 0;
 }

@@ -68,7 +68,7 @@ static int check_contender(const struct cf_race *r, const struct cf_contender *c
 	struct cf_cipher_info info;
 	cf_cipher_info(c->cipher, &info);
 	if (rc || info.lost)
-		return cf_fail(err, -EIO, "engine '%s' %s while it was measured, path %s, sector size %u", c->engine,
+		return cf_fail(err, -EIO, "engine '%s' %s while it was measured, path %s, data units of %u bytes", c->engine,
 					   rc ? "failed" : "was lost", c->path, r->du_bytes);
 	return 0;
 }

@@ -56,7 +56,8 @@ static int plan_numbers(const struct cf_open_opts *opts, struct cf_cipher_spec *
 		return cf_fail(err, -EINVAL, "--iv-large-sectors needs a --sector-size above 512");
 	if (opts->skip_sectors & (du / CF_SECTOR_BYTES - 1))
 		return cf_fail(err, -EINVAL,
-					   "--skip %" PRIu64 " is not a multiple of the sector size %" PRIu64 " (%" PRIu64 " sectors)",
+					   "--skip %" PRIu64 " is not a multiple of the data unit of %" PRIu64 " bytes (%" PRIu64
+					   " sectors)",
 					   opts->skip_sectors, du, du / CF_SECTOR_BYTES);
 	if (opts->key_bits % 8)
 		return cf_fail(err, -EINVAL, "--key-size %" PRIu64 " is not a multiple of 8 bits", opts->key_bits);

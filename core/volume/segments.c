@@ -23,7 +23,7 @@ static int check_piece(const struct cf_volume *v, const struct cf_backing *b, co
 	if (s->off != end || !s->bytes || s->bytes > v->bytes - end)
 		return cf_fail(err, -EINVAL, "the pieces of the volume leave gaps, or overlap");
 	if (s->bytes % v->du_bytes || s->iv_sector % (v->du_bytes / CF_SECTOR_BYTES))
-		return cf_fail(err, -EINVAL, "a piece of the volume is not whole encryption sectors of %u bytes", v->du_bytes);
+		return cf_fail(err, -EINVAL, "a piece of the volume is not whole data units of %u bytes", v->du_bytes);
 	if (s->kind == CF_SEGMENT_CRYPT && !lies_in(s, b))
 		return cf_fail(err, -EINVAL, "a volume of %llu bytes at byte %llu does not lie in an image of %llu bytes",
 					   (unsigned long long)s->bytes, (unsigned long long)s->data_off, (unsigned long long)b->bytes);

@@ -16,7 +16,7 @@ static int check_geometry(const struct cf_backing *b, uint32_t du_bytes, const s
 						  struct cf_err *err)
 {
 	if (!o->bytes || o->bytes % du_bytes)
-		return cf_fail(err, -EINVAL, "a volume of %llu bytes is not a multiple of the encryption sector, %u bytes",
+		return cf_fail(err, -EINVAL, "a volume of %llu bytes is not a multiple of the data unit, %u bytes",
 					   (unsigned long long)o->bytes, du_bytes);
 	if (o->access == CF_READ_WRITE && b->access != CF_READ_WRITE)
 		return cf_fail(err, -EINVAL, "the image was opened read-only");

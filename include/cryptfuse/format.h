@@ -48,7 +48,7 @@ int cf_format_passphrase(const struct cf_open_opts *open, const struct cf_open_u
 uint64_t cf_format_header_bytes(void);
 
 /** cf_format_luks2 - make it
- * @open: engine and threads of the plan   @bytes: length of the volume, a multiple of its sector size
+ * @open: engine and threads of the plan   @bytes: length of the volume, a multiple of its data unit
  * Takes as long as the key derivation asks for. Returns 0; -EINVAL, -ENOMEM …: what libcryptsetup said. */
 int cf_format_luks2(const struct cf_format_opts *opts, const struct cf_open_opts *open,
 					const struct cf_secret_buf *pass, uint64_t bytes, struct cf_format *out,

@@ -72,7 +72,7 @@ assert_exit 4 'a key of 320 bits does not fit aes-xts' "${B[@]}" --key-size 320
 assert_exit 1 "unknown engine 'nobody'" "${B[@]}" --engine nobody
 assert_exit 1 "unknown IV mode 'plain65'" "${B[@]}" -c aes-xts-plain65
 assert_exit 1 '--key-size 257 is not a multiple of 8' "${B[@]}" -s 257
-assert_exit 1 'sector size 513' "${B[@]}" --sector-size 512,513
+assert_exit 1 'data units of 513 bytes' "${B[@]}" --sector-size 512,513
 assert_exit 1 '512-byte sectors only' "${B[@]}" -c aes:64-cbc-lmk --sector-size 512,4096
 assert_eq "standard output of a refusal" "" "$(cat "$S/exit.out")"
 assert_exit 1 'cannot be written' sh -c "\"\$1\" bench --seconds 1 --sector-size 512 >/dev/full" sh "$CRYPTFUSE"
@@ -103,7 +103,7 @@ run, terminal = start("--seconds", "1")
 table = run.communicate(timeout=60)[0]
 said = read_all(terminal)
 assert run.returncode == 0, run.returncode
-assert re.search(rb" %  [a-z0-9-]+ (batch|native|per-du), (en|de)crypt, sector size 512", said), said
+assert re.search(rb" %  [a-z0-9-]+ (batch|native|per-du), (en|de)crypt, data units of 512 bytes", said), said
 assert said.endswith(b"\r") and not said.rstrip(b"\r").rpartition(b"\r")[2].strip(), said  # the line is gone
 assert b"%" not in table and table.count(b" openssl ") == 4, table
 

@@ -528,7 +528,7 @@ static const struct refusal {
 	int code;
 	const char *says;
 } refusals[] = {
-	{"aes-xts-plain64", 64, 0, 0, -EINVAL, "sector size 0"},
+	{"aes-xts-plain64", 64, 0, 0, -EINVAL, "data units of 0 bytes"},
 	{"aes-xts-plain64", 64, 768, 0, -EINVAL, "power of two"},
 	{"aes-xts-plain64", 64, 131072, 0, -EINVAL, "65536"},
 	{"aes-xts-plain64", 64, 4096, 4, -EINVAL, "IV offset 4"},
