@@ -160,8 +160,8 @@ int cf_journal_read_record(struct cf_journal *j, struct cf_journal_hand *h,
 
 /* ---- journal_log.c: under the mutex unless it says otherwise ---- */
 
-/** cf_journal_du_at - where the data unit begins that the byte of the image at @off belongs to; false: none. Constant. */
-bool cf_journal_du_at(const struct cf_journal *j, uint64_t off, uint64_t *start);
+/** cf_journal_segment - that the byte of the image at @off belongs to; NULL: no part of the volume. Constant. */
+const struct cf_segment *cf_journal_segment(const struct cf_journal *j, uint64_t off);
 
 /** cf_journal_half_init - without the mutex. 0; -ENOMEM. */
 int cf_journal_half_init(struct cf_journal *j, struct cf_journal_half *half) CF_MUST_CHECK;

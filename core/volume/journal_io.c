@@ -12,6 +12,11 @@
 #include "cryptfuse/bytes.h"
 #include "journal_internal.h"
 
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 static struct cf_journal_hand *take_hand(struct cf_journal *j)
 {
 	return &j->hand[cf_slots_take(&j->hands)];
@@ -42,7 +47,7 @@ static struct cf_journal_found look(struct cf_journal *j, uint64_t off, uint64_t
 	while (!at.half && span < *len && !cf_journal_find(j, off + span).half)
 		span += j->du_bytes;
 	pthread_mutex_unlock(&j->mutex);
-	*len = span < *len ? span : *len;
+	*len = min_size(span, *len);
 	return at;
 }
 
@@ -62,12 +67,15 @@ static ssize_t read_pending(struct cf_journal *j, const struct cf_journal_found 
 ssize_t cf_journal_pread(struct cf_backing *b, void *buf, size_t len, uint64_t off)
 {
 	struct cf_journal *j = cf_journal_of(b);
-	uint64_t start;
-	if (!atomic_load(&j->n_live) || !cf_journal_du_at(j, off, &start))
+	if (!atomic_load(&j->n_live) || off >= b->bytes)
 		return j->image->ops->pread(j->image, buf, len, off);
-	const struct cf_journal_found at = look(j, off, start, &len);
-	return at.half ? read_pending(j, &at, buf, len, (size_t)(off - start))
-				   : j->image->ops->pread(j->image, buf, len, off);
+	const struct cf_segment *s = cf_journal_segment(j, off);
+	if (!s) /* in front of the volume, or behind: no further than that is sure */
+		return j->image->ops->pread(j->image, buf, min_size(len, CF_SECTOR_BYTES - off % CF_SECTOR_BYTES), off);
+	const uint64_t skip = (off - s->data_off) % j->du_bytes;
+	len = (size_t)(len < s->data_off + s->bytes - off ? len : s->data_off + s->bytes - off);
+	const struct cf_journal_found at = look(j, off, off - skip, &len);
+	return at.half ? read_pending(j, &at, buf, len, (size_t)skip) : j->image->ops->pread(j->image, buf, len, off);
 }
 
 /* ---- writes ---- */
@@ -220,8 +228,8 @@ static int take_over(struct cf_journal *j)
 ssize_t cf_journal_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
 {
 	struct cf_journal *j = cf_journal_of(b);
-	uint64_t start = 0;
-	assert(cf_journal_du_at(j, off, &start) && start == off && len % j->du_bytes == 0);
+	assert(cf_journal_segment(j, off) && (off - cf_journal_segment(j, off)->data_off) % j->du_bytes == 0);
+	assert(len % j->du_bytes == 0);
 	const size_t n = len / j->du_bytes;
 	uint32_t done = 0;
 	int rc = take_over(j);

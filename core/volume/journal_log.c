@@ -8,16 +8,14 @@
 
 #include "journal_internal.h"
 
-bool cf_journal_du_at(const struct cf_journal *j, uint64_t off, uint64_t *start)
+const struct cf_segment *cf_journal_segment(const struct cf_journal *j, uint64_t off)
 {
 	for (unsigned i = 0; i < j->n_segments; i++) {
 		const struct cf_segment *s = &j->segment[i];
-		if (s->kind == CF_SEGMENT_CRYPT && off >= s->data_off && off - s->data_off < s->bytes) {
-			*start = s->data_off + cf_units_round_down(off - s->data_off, j->du_bytes);
-			return true;
-		}
+		if (s->kind == CF_SEGMENT_CRYPT && off >= s->data_off && off - s->data_off < s->bytes)
+			return s;
 	}
-	return false;
+	return NULL;
 }
 
 /* Twice as many places as slots: an insertion always finds one. */

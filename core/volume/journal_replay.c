@@ -24,9 +24,10 @@ static int refuse_damage(const struct cf_journal *j, const struct cf_journal_hal
 /* Does it name a data unit of this volume? */
 static bool names_du(const struct cf_journal *j, uint64_t sector)
 {
-	uint64_t start;
-	return sector <= j->image->bytes / CF_SECTOR_BYTES && cf_journal_du_at(j, sector * CF_SECTOR_BYTES, &start) &&
-		   start == sector * CF_SECTOR_BYTES;
+	if (sector > j->image->bytes / CF_SECTOR_BYTES)
+		return false;
+	const struct cf_segment *s = cf_journal_segment(j, sector * CF_SECTOR_BYTES);
+	return s && (sector * CF_SECTOR_BYTES - s->data_off) % j->du_bytes == 0;
 }
 
 /* One slot: 1 a record of this epoch, 0 none; -EIO. Only a head that looks like one is worth the rest. */
