@@ -70,6 +70,7 @@ static const struct cli_group mount_groups[] = {
 	{"Key", cli_key_options},
 	{"From crypttab", cli_crypttab_options},
 	{"File system", inner_options},
+	{"Journal", cli_journal_options},
 	{"General", cli_quiet_options},
 	{"Help", cli_help_options},
 	{"Accepted, without effect", cli_compat_options},
@@ -125,7 +126,9 @@ static int serve_volume(const struct cli_opts *o, struct cf_serve *daemon, struc
 	cf_open_command(&o->volume, &opening.plan);
 	add_own_words(o, &opening.plan);
 	*plan = opening.plan;
-	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
+	rc = cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
+	opening.new_journal = opening.new_journal && rc;
+	return rc;
 }
 
 static int open_and_look(struct mounting *m)

@@ -25,6 +25,7 @@ static const struct cli_group open_groups[] = {
 	{"Key", cli_key_options},
 	{"From crypttab", cli_crypttab_options},
 	{"File", cli_mount_options},
+	{"Journal", cli_journal_options},
 	{"General", cli_general_options},
 	{"Help", cli_help_options},
 	{"Accepted, without effect", cli_compat_options},
@@ -93,7 +94,9 @@ static int start(const struct cli_opts *o, struct cf_serve *daemon, struct cf_op
 		return rc;
 	cf_open_command(&o->volume, &opening.plan);
 	*plan = opening.plan;
-	return cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
+	rc = cf_serve_start(daemon, plan, opening.key, &opening.image, &ui, err);
+	opening.new_journal = opening.new_journal && rc;
+	return rc;
 }
 
 /* --require-signature: what opened as noise does not stay open. */

@@ -115,6 +115,7 @@ extern const struct cli_option cli_volume_options[];   /* which bytes, under whi
 extern const struct cli_option cli_key_options[];      /* where the key comes from */
 extern const struct cli_option cli_crypttab_options[]; /* /etc/crypttab has it */
 extern const struct cli_option cli_mount_options[];    /* how the file is shown */
+extern const struct cli_option cli_journal_options[];  /* what survives a crash whole */
 extern const struct cli_option cli_format_options[];   /* of a new LUKS2 header */
 extern const struct cli_option cli_digest_options[];   /* of what is copied */
 extern const struct cli_option cli_quiet_options[];    /* -q, -v */

@@ -300,6 +300,20 @@ const struct cli_option cli_mount_options[] = {
 	{.name = NULL},
 };
 
+const struct cli_option cli_journal_options[] = {
+	{.name = "journal",
+	 .kind = CLI_STRING,
+	 .arg = "FILE",
+	 .help = "no encryption sector is torn by a crash: changes go to FILE first",
+	 CLI_FIELD(volume.journal)},
+	{.name = "journal-size",
+	 .kind = CLI_SIZE,
+	 .arg = "BYTES",
+	 .help = "of a new FILE: 1M to 1G (64M)",
+	 CLI_FIELD(volume.journal_bytes)},
+	{.name = NULL},
+};
+
 const struct cli_option cli_format_options[] = {
 	{.name = "label", .kind = CLI_STRING, .arg = "TEXT", .help = "label of the LUKS2 header", CLI_FIELD(format.label)},
 	{.name = "uuid", .kind = CLI_STRING, .arg = "UUID", .help = "its UUID (a random one)", CLI_FIELD(format.uuid)},

@@ -323,6 +323,7 @@ static int serve(struct daemon *d, struct cf_err *err)
 	int r = pthread_create(&thread, NULL, control, d);
 	if (r != 0)
 		return cf_fail(err, -r, "cannot start a thread: %s", strerror(r));
+	(void)!cf_volume_start(d->volume);
 	const struct cf_loop_opts loop = {
 		.n_threads = d->plan.n_workers, .n_ready = ready_threads(d), .waiting = waiting, .ctx = d};
 	r = d->opts->transport == CF_TRANSPORT_IO_URING ? cf_session_loop(d->session, d->plan.n_workers)
@@ -339,7 +340,7 @@ static int serve(struct daemon *d, struct cf_err *err)
  * mounted any more and the helper has ended. */
 static int finish(struct daemon *d)
 {
-	int r = d->volume ? cf_volume_sync(d->volume) : 0;
+	int r = d->volume ? cf_volume_drain(d->volume) : 0;
 	if (d->ops.voice)
 		cf_voice_notice(d->ops.voice);
 	cf_session_free(&d->session);

@@ -59,13 +59,13 @@ static int recv_bytes(int sock, void *data, size_t len)
 /* Room for the descriptors beside a message, aligned as the kernel wants it. */
 union control {
 	struct cmsghdr align;
-	char bytes[CMSG_SPACE(CF_IMAGE_PARTS_MAX * sizeof(int))];
+	char bytes[CMSG_SPACE((CF_IMAGE_PARTS_MAX + 1) * sizeof(int))];
 };
 
 static int send_plan(int sock, const struct cf_open_plan *plan, const struct cf_image *image)
 {
 	union control control = {0};
-	const size_t fd_bytes = image->n_parts * sizeof(int);
+	const size_t parts_bytes = image->n_parts * sizeof(int), fd_bytes = parts_bytes + image->n_journals * sizeof(int);
 	struct iovec iov = {.iov_base = (void *)plan, .iov_len = sizeof(*plan)};
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(fd_bytes)};
@@ -73,7 +73,8 @@ static int send_plan(int sock, const struct cf_open_plan *plan, const struct cf_
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(fd_bytes);
-	memcpy(CMSG_DATA(c), image->fd, fd_bytes);
+	memcpy(CMSG_DATA(c), image->fd, parts_bytes);
+	memcpy(CMSG_DATA(c) + parts_bytes, &image->journal, fd_bytes - parts_bytes);
 	ssize_t n;
 	do
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
@@ -87,22 +88,26 @@ int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *
 	return r < 0 || !plan->cipher.key_bytes ? r : send_bytes(sock, key, plan->cipher.key_bytes);
 }
 
-/* The descriptors that came with a message. Padding may leave room for one more: none that came may stay open. */
-static int take_fds(struct msghdr *msg, struct cf_image *image)
+/* The descriptors that came with a message, the journal's last. Padding may leave room for one more: none that came may
+ * stay open. */
+static int take_fds(struct msghdr *msg, unsigned n_journals, struct cf_image *image)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 		return -EPROTO;
-	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int), n_parts = n > n_journals ? n - n_journals : 0;
 	for (size_t i = 0; i < n; i++) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-		if (i < CF_IMAGE_PARTS_MAX)
+		if (i < n_parts && i < CF_IMAGE_PARTS_MAX)
 			image->fd[image->n_parts++] = fd;
-		else
+		else if (i >= n_parts && !image->n_journals) {
+			image->journal = fd;
+			image->n_journals = 1;
+		} else
 			close(fd);
 	}
-	return n >= 1 && n <= CF_IMAGE_PARTS_MAX ? 0 : -EPROTO;
+	return n_parts >= 1 && n_parts <= CF_IMAGE_PARTS_MAX ? 0 : -EPROTO;
 }
 
 static int recv_plan(int sock, struct cf_open_plan *plan, struct cf_image *image)
@@ -119,7 +124,9 @@ static int recv_plan(int sock, struct cf_open_plan *plan, struct cf_image *image
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	if (n == 0)
 		return -EPIPE;
-	int r = take_fds(&msg, image);
+	if ((size_t)n != sizeof(*plan)) /* then it does not say either what came with it */
+		plan->journal[0] = '\0';
+	int r = take_fds(&msg, *plan->journal != '\0', image);
 	if (r < 0)
 		return r;
 	return (size_t)n == sizeof(*plan) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EPROTO;
@@ -157,7 +164,7 @@ static bool plan_is_sane(const struct cf_open_plan *p)
 		   is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
 		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
-		   is_string(p->uuid, sizeof(p->uuid)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
+		   is_string(p->uuid, sizeof(p->uuid)) && is_string(p->journal, sizeof(p->journal)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
 		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers &&
 		   enums_are_sane(p);
 }
@@ -183,7 +190,7 @@ int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct
 	got.access = plan->access;
 	got.cache = plan->image_cache;
 	*image = got;
-	got.n_parts = 0;
+	got.n_parts = got.n_journals = 0;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/journal.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 #include "cryptfuse/voice.h"
@@ -166,6 +167,23 @@ static struct json_object *counters(struct cf_volume *v)
 	return o;
 }
 
+static void put_journal(struct json_object *o, const struct cf_ops *ops)
+{
+	struct cf_journal_stats s;
+	if (!cf_volume_journal(ops->volume, &s))
+		return;
+	struct json_object *j = json_object_new_object();
+	put_text(j, "file", ops->plan->journal);
+	put_number(j, "bytes", s.bytes);
+	put_number(j, "replayed", s.replayed);
+	put_number(j, "records", s.records);
+	put_number(j, "pending", s.pending);
+	put_number(j, "commits", s.commits);
+	put_number(j, "rounds", s.rounds);
+	put_text(j, "error", s.error ? strerror(-s.error) : "none");
+	json_object_object_add(o, "journal", j);
+}
+
 /* What could not be read so far; the first of the ranges. */
 static void put_unreadable(struct json_object *o, struct cf_volume *v)
 {
@@ -267,6 +285,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_mount(o, ops);
 	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	put_unreadable(o, ops->volume);
+	put_journal(o, ops);
 	json_object_object_add(o, "command", command(ops));
 	put_engine(o, cf_volume_cipher(ops->volume));
 	put_number(o, "workers", plan->n_workers);

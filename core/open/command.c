@@ -121,6 +121,8 @@ static void add_use(struct words *w, const struct cf_open_plan *plan)
 		add_word(w, "--allow-discards");
 	if (plan->image_cache == CF_IMAGE_DIRECT)
 		add_word(w, "--direct");
+	if (*plan->journal)
+		add_text(w, "--journal", plan->journal);
 	add_text(w, "--bad-sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	add_text(w, "--engine", *plan->engine ? plan->engine : "auto");
 }

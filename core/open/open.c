@@ -13,11 +13,13 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cryptfuse/err.h"
 #include "cryptfuse/header.h"
+#include "cryptfuse/journal.h"
 #include "cryptfuse/partition.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
@@ -259,9 +261,30 @@ static int plan_by_header(const struct cf_open_opts *opts, const struct cf_open_
 
 void cf_opening_fini(struct cf_opening *o)
 {
+	if (o->new_journal)
+		unlink(o->plan.journal);
+	o->new_journal = false;
 	cf_image_close(&o->image);
 	cf_secret_freep(&o->key);
 	cf_header_free(&o->header);
+}
+
+static int plan_journal(const struct cf_open_opts *opts, struct cf_opening *o, struct cf_err *err)
+{
+	if (opts->journal_bytes && !opts->journal)
+		return cf_fail(err, -EINVAL, "--journal-size needs --journal");
+	if (opts->journal_bytes && (opts->journal_bytes < CF_JOURNAL_BYTES_MIN || opts->journal_bytes > CF_JOURNAL_BYTES_MAX))
+		return cf_fail(err, -EINVAL, "--journal-size %" PRIu64 ": 1 MiB to 1 GiB will do", opts->journal_bytes);
+	if (!opts->journal)
+		return 0;
+	int rc = cf_journal_open_fd(opts->journal, opts->access, opts->journal_bytes, &o->image, &o->image.journal,
+								&o->new_journal, err);
+	if (rc)
+		return rc;
+	o->image.n_journals = 1;
+	return realpath(opts->journal, o->plan.journal)
+			   ? 0
+			   : cf_fail(err, -ENODEV, "the journal %s: %s", opts->journal, strerror(errno));
 }
 
 int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, struct cf_opening *out,
@@ -282,6 +305,8 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 		rc = cf_type_is_plain(opts) ? plan_plain(opts, ui, &o, err) : plan_by_header(opts, ui, &o, err);
 	if (!rc && opts->image_cache == CF_IMAGE_DIRECT) /* headers are read at any place: not before they are */
 		rc = cf_image_set_direct(&o.image, opts->image, err);
+	if (!rc)
+		rc = plan_journal(opts, &o, err);
 	if (rc)
 		return rc;
 	if (o.image.n_parts > 1)
@@ -289,6 +314,33 @@ int cf_open_plan(const struct cf_open_opts *opts, const struct cf_open_ui *ui, s
 	*out = o;
 	o = (struct cf_opening){0};
 	return 0;
+}
+
+/* Its records are replayed here. */
+static int open_journal(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+						struct cf_backing **backing, struct cf_err *err)
+{
+	char cipher[CF_SPEC_TEXT];
+	struct cf_err why = {0};
+	CF_CLEANUP(cf_backing_free) struct cf_backing *log = NULL;
+	const struct cf_journal_opts opts = {
+		.key = key,
+		.key_bytes = plan->cipher.key_bytes,
+		.cipher = cipher,
+		.uuid = plan->uuid,
+		.iv_offset = plan->cipher.iv_offset,
+		.data_off = plan->data_off,
+		.bytes = plan->bytes,
+		.du_bytes = plan->cipher.du_bytes,
+		.n_callers = plan->n_workers,
+		.segment = plan->segment,
+		.n_segments = plan->n_segments,
+	};
+	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
+	int rc = cf_image_log(image, &log, err);
+	if (!rc && (rc = cf_journal_wrap(backing, &log, &opts, &why)))
+		return cf_fail(err, rc, "%s: %s", plan->journal, why.text);
+	return rc;
 }
 
 int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
@@ -315,5 +367,7 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);
 	if (!rc)
 		rc = cf_image_backing(image, &backing, err);
+	if (!rc && *plan->journal)
+		rc = open_journal(plan, key, image, &backing, err);
 	return rc ? rc : cf_volume_new(out, &backing, &cipher, &volume_opts, err);
 }

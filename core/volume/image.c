@@ -263,16 +263,21 @@ void cf_image_close(struct cf_image *image)
 {
 	while (image->n_parts)
 		cf_close_fd(&image->fd[--image->n_parts]);
+	while (image->n_journals) {
+		cf_close_fd(&image->journal);
+		image->n_journals--;
+	}
 }
 
-/* One part as a backing, on a copy of its descriptor. */
-static int part_backing(const struct cf_image *image, unsigned i, struct cf_backing **out, struct cf_err *err)
+/* A file as a backing, on a copy of its descriptor. */
+static int copy_backing(int of, enum cf_image_cache cache, enum cf_access access, struct cf_backing **out,
+						struct cf_err *err)
 {
-	CF_CLEANUP(cf_close_fd) int fd = fcntl(image->fd[i], F_DUPFD_CLOEXEC, 3);
+	CF_CLEANUP(cf_close_fd) int fd = fcntl(of, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return cf_fail(err, -errno, "cannot copy the image's descriptor: %s", strerror(errno));
-	int rc = image->cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(out, fd, image->access, err)
-											 : cf_backing_from_fd(out, fd, image->access, err);
+	int rc = cache == CF_IMAGE_DIRECT ? cf_backing_from_direct_fd(out, fd, access, err)
+									  : cf_backing_from_fd(out, fd, access, err);
 	if (!rc)
 		fd = -1;
 	return rc;
@@ -284,7 +289,7 @@ int cf_image_backing(const struct cf_image *image, struct cf_backing **out, stru
 	unsigned n = 0;
 	int rc = 0;
 	for (; !rc && n < image->n_parts; n++)
-		rc = part_backing(image, n, &part[n], err);
+		rc = copy_backing(image->fd[n], image->cache, image->access, &part[n], err);
 	if (!rc && n == 1)
 		*out = cf_take(part[0]);
 	else if (!rc)
@@ -292,4 +297,9 @@ int cf_image_backing(const struct cf_image *image, struct cf_backing **out, stru
 	for (unsigned i = 0; rc && i < n; i++)
 		cf_backing_free(&part[i]);
 	return rc;
+}
+
+int cf_image_log(const struct cf_image *image, struct cf_backing **out, struct cf_err *err)
+{
+	return copy_backing(image->journal, CF_IMAGE_CACHED, image->access, out, err);
 }

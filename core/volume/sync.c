@@ -4,6 +4,7 @@
  * Why one at a time: the kernel tells of a lost write once, to one of the callers that wait at the same time, and the
  * others must hear of it too (HAZARDS 15). Whoever asks while a sync runs may have written since it began, and is
  * served by the next one. sync_error belongs to the thread inside the lane. */
+#include "cryptfuse/journal.h"
 #include "internal.h"
 
 static void sync_all(void *ctx, struct cf_lane_job *jobs)
@@ -73,4 +74,20 @@ int cf_volume_sync(struct cf_volume *v)
 		pthread_cond_wait(&v->sync_done, &v->sync_mutex);
 	pthread_mutex_unlock(&v->sync_mutex);
 	return w.rc;
+}
+
+int cf_volume_drain(struct cf_volume *v)
+{
+	const int rc = cf_volume_sync(v);
+	return rc || !v->backing->ops->drain ? rc : v->backing->ops->drain(v->backing);
+}
+
+int cf_volume_start(struct cf_volume *v)
+{
+	return v->backing->ops->start ? v->backing->ops->start(v->backing) : 0;
+}
+
+bool cf_volume_journal(struct cf_volume *v, struct cf_journal_stats *out)
+{
+	return cf_journal_stats(v->backing, out);
 }

@@ -32,6 +32,10 @@ struct cf_backing_ops {
 	int (*allocate)(struct cf_backing *b, uint64_t off, uint64_t len);
 	/** Next data or hole at or after @off, below the size: an offset, or -errno (-ENXIO none). NULL: all data. */
 	int64_t (*seek)(struct cf_backing *b, uint64_t off, enum cf_seek what);
+	/** From now on threads may be made. 0 or -errno. NULL: it wants none. */
+	int (*start)(struct cf_backing *b);
+	/** Bring everything written so far to its place in the store, and make it durable. NULL: sync does. 0 or -errno. */
+	int (*drain)(struct cf_backing *b);
 	/** Release what the backing holds; the struct itself is freed by cf_backing_free. */
 	void (*close)(struct cf_backing *b);
 };

@@ -15,6 +15,8 @@ struct cf_image {
 	enum cf_image_cache cache;
 	unsigned n_parts;           /* 0: nothing is open */
 	int fd[CF_IMAGE_PARTS_MAX]; /* in order, owned, close-on-exec */
+	unsigned n_journals;        /* 0 or 1: */
+	int journal;                /* the log that stands before it (--journal), owned, of the same access */
 };
 
 /** cf_image_open - open and lock every part of @path
@@ -28,7 +30,7 @@ int cf_image_open(struct cf_image *image, const char *path, enum cf_access acces
  * image. */
 int cf_image_set_direct(struct cf_image *image, const char *path, struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_image_copy - the same image on copies of its descriptors; the lock is one. 0; -EMFILE. */
+/** cf_image_copy - the same image on copies of its descriptors, without its journal; the lock is one. 0; -EMFILE. */
 int cf_image_copy(struct cf_image *image, const struct cf_image *from, struct cf_err *err) CF_MUST_CHECK;
 
 /** cf_image_lock_lost - has somebody else a lock on a part that ours would keep out? Only asked for, nothing is locked.
@@ -38,8 +40,11 @@ bool cf_image_lock_lost(const struct cf_image *image);
 /** cf_image_close - close all parts; CF_CLEANUP helper, idempotent. */
 void cf_image_close(struct cf_image *image);
 
-/** cf_image_backing - the image as one store of bytes, on copies of its descriptors
+/** cf_image_backing - the image as one store of bytes, on copies of its descriptors; without its journal
  * @image: borrowed, may be closed at once. Returns 0 and *out, owned; errors as cf_backing_from_fd; -EMFILE. */
 int cf_image_backing(const struct cf_image *image, struct cf_backing **out, struct cf_err *err) CF_MUST_CHECK;
+
+/** cf_image_log - the same of its journal's file, which it must have. */
+int cf_image_log(const struct cf_image *image, struct cf_backing **out, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef CRYPTFUSE_OPEN_H
 #define CRYPTFUSE_OPEN_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "cryptfuse/backing.h"
@@ -60,6 +61,8 @@ struct cf_open_opts {
 	const char *volume_key_file;    /* the volume key itself; "-": standard input */
 	const char *volume_key_keyring; /* the same, in the kernel's keyring: "%user:NAME", "NAME" or a serial number */
 	uint64_t tries;                 /* how often a wrong passphrase may be replaced by another; 0: once */
+	const char *journal; /* --journal: a file; NULL none */
+	uint64_t journal_bytes;
 	const char *engine;
 	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
 };
@@ -102,6 +105,7 @@ struct cf_open_plan {
 	char type[CF_NAME_MAX];  /* for the status: "plain", "luks2", "bitlk" … */
 	char uuid[CF_UUID_TEXT]; /* of the header; "" none */
 	int keyslot;             /* that was used; -1 none */
+	char journal[PATH_MAX];  /* absolute; "" none, else the image has it */
 	unsigned partition;      /* of a disk image, that was found without --partition; 0 none */
 	/* Options that open it in the same way again: a NUL behind each word, an empty word at the end. */
 	char command[CF_COMMAND_MAX];
@@ -113,9 +117,10 @@ struct cf_opening {
 	struct cf_image image;    /* open and locked */
 	uint8_t *key;             /* from cf_secret_alloc, plan.cipher.key_bytes long; NULL not yet, or none needed */
 	struct cf_header *header; /* owned; NULL: a plain volume, or the key is there */
+	bool new_journal;         /* plan.journal was made just now; set to false once it is in use */
 };
 
-/** cf_opening_fini - close the image, wipe the key, free the header; CF_CLEANUP helper, idempotent. */
+/** cf_opening_fini - close the image, wipe the key, free the header, remove a journal that came to nothing; CF_CLEANUP helper, idempotent. */
 void cf_opening_fini(struct cf_opening *o);
 
 /** cf_open_plan - judge the options, open and lock the image, work out the geometry

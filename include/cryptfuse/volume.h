@@ -15,6 +15,7 @@
 #include "cryptfuse/lane.h"
 
 struct cf_volume;
+struct cf_journal_stats;
 
 #define CF_IO_MAX (1024u * 1024u) /* bytes: the longest single read or write */
 
@@ -128,6 +129,16 @@ void cf_volume_sync_start(struct cf_volume *v, struct cf_sync *s);
 
 /** cf_volume_sync - the same, and wait for the answer. 0 or -EIO, -ENOSPC …. */
 int cf_volume_sync(struct cf_volume *v) CF_MUST_CHECK;
+
+/** cf_volume_start - from now on the backing may have threads of its own. 0 or -errno: then it does without. */
+int cf_volume_start(struct cf_volume *v) CF_MUST_CHECK;
+
+/** cf_volume_drain - a sync, and whatever a journal still holds goes to the image. While no write is on its way nothing
+ * is left in it then. 0, or -errno: what was synced stays in the journal. */
+int cf_volume_drain(struct cf_volume *v) CF_MUST_CHECK;
+
+/** cf_volume_journal - how its journal fares; false: it has none. Any thread. */
+bool cf_volume_journal(struct cf_volume *v, struct cf_journal_stats *out);
 
 /** cf_volume_zero - write encrypted zeros (FALLOC_FL_ZERO_RANGE). Past the end: -ENOSPC and nothing changed. */
 int cf_volume_zero(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len) CF_MUST_CHECK;
