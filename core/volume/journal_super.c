@@ -17,10 +17,10 @@
 /* Volume key, then everything that says which bytes of which image are meant, then the salt. */
 static int derive(const struct cf_journal *j, const struct cf_journal_opts *o, uint8_t *key)
 {
-	char context[512];
+	char context[2048];
 	const int n =
-		snprintf(context, sizeof(context), "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %s ",
-				 o->cipher, o->iv_offset, o->data_off, o->bytes, j->image->bytes, o->du_bytes, o->uuid);
+		snprintf(context, sizeof(context), "%zu %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %s ",
+				 o->key_bytes, o->cipher, o->iv_offset, o->data_off, o->bytes, j->image->bytes, o->du_bytes, o->uuid);
 	if (n < 0 || (size_t)n + sizeof(j->salt) > sizeof(context))
 		return -EINVAL;
 	memcpy(context + n, j->salt, sizeof(j->salt));

@@ -16,8 +16,12 @@
 #define RECORD_BYTES (48u + 2 * 8 * 16 + DU)
 #define HALF_1 (12288u + 28 * RECORD_BYTES) /* where the first epoch's begin */
 
-static const struct test_shape plain_shape = {
-	.mode = "cbc", .du_bytes = DU, .data_off = 63 * 512, .bytes = BYTES, .access = CF_READ_WRITE, .log_bytes = LOG_BYTES};
+static const struct test_shape plain_shape = {.mode = "cbc",
+											  .du_bytes = DU,
+											  .data_off = 63 * 512,
+											  .bytes = BYTES,
+											  .access = CF_READ_WRITE,
+											  .log_bytes = LOG_BYTES};
 
 static struct test_volume tv;
 static uint8_t expected[BYTES], now[BYTES], image_before[BYTES + 63 * 512 + 512];

@@ -25,7 +25,7 @@ struct test_volume {
 	struct cf_volume *v;
 	struct test_backing *t;   /* the volume's */
 	struct test_backing *log; /* its journal's file; NULL none */
-	struct cf_worker *w;    /* for tests of one thread */
+	struct cf_worker *w;      /* for tests of one thread */
 	struct cf_cipher *oracle;
 	struct test_shape shape;
 };
