@@ -164,9 +164,9 @@ static bool plan_is_sane(const struct cf_open_plan *p)
 		   is_string(c->cipher, sizeof(c->cipher)) && is_string(c->mode, sizeof(c->mode)) &&
 		   is_string(c->iv, sizeof(c->iv)) && is_string(c->essiv_hash, sizeof(c->essiv_hash)) &&
 		   is_string(p->engine, sizeof(p->engine)) && is_string(p->type, sizeof(p->type)) &&
-		   is_string(p->uuid, sizeof(p->uuid)) && is_string(p->journal, sizeof(p->journal)) && p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX &&
-		   p->n_workers >= 1 && p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers &&
-		   enums_are_sane(p);
+		   is_string(p->uuid, sizeof(p->uuid)) && is_string(p->journal, sizeof(p->journal)) &&
+		   p->n_segments <= CF_SEGMENTS_MAX && c->key_bytes <= CF_KEY_MAX && p->n_workers >= 1 &&
+		   p->n_workers <= CF_WORKERS_MAX && p->n_permits >= 1 && p->n_permits <= p->n_workers && enums_are_sane(p);
 }
 
 int cf_ipc_recv_order(int sock, struct cf_open_plan *plan, uint8_t **key, struct cf_image *image)

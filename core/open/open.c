@@ -273,7 +273,8 @@ static int plan_journal(const struct cf_open_opts *opts, struct cf_opening *o, s
 {
 	if (opts->journal_bytes && !opts->journal)
 		return cf_fail(err, -EINVAL, "--journal-size needs --journal");
-	if (opts->journal_bytes && (opts->journal_bytes < CF_JOURNAL_BYTES_MIN || opts->journal_bytes > CF_JOURNAL_BYTES_MAX))
+	if (opts->journal_bytes &&
+		(opts->journal_bytes < CF_JOURNAL_BYTES_MIN || opts->journal_bytes > CF_JOURNAL_BYTES_MAX))
 		return cf_fail(err, -EINVAL, "--journal-size %" PRIu64 ": 1 MiB to 1 GiB will do", opts->journal_bytes);
 	if (!opts->journal)
 		return 0;

@@ -16,7 +16,7 @@
 
 #define BUFFER_ALIGN 4096u
 #define BATCH_BYTES (128u * 1024u) /* of data units in one transfer: what a volume writes at once */
-#define IDLE_SECONDS 5 /* after which what is pending goes to the image, if there is a thread */
+#define IDLE_SECONDS 5             /* after which what is pending goes to the image, if there is a thread */
 
 static int journal_sync(struct cf_backing *b)
 {
@@ -229,9 +229,10 @@ static void init_shape(struct cf_journal *j, const struct cf_journal_opts *o)
 static int init_slots(struct cf_journal *j, struct cf_err *err)
 {
 	const uint64_t bytes = j->log->bytes;
-	const uint64_t n = bytes < CF_JOURNAL_BYTES_LEAST ? 0 : cf_journal_slots(bytes, j->du_bytes);
+	const uint64_t n = bytes < CF_JOURNAL_SLOTS_AT ? 0 : cf_journal_slots(bytes, j->du_bytes);
 	if (!n || bytes > CF_JOURNAL_BYTES_MAX)
-		return cf_fail(err, -ENODEV, "a journal of %llu bytes is too %s", (unsigned long long)bytes, n ? "long" : "short");
+		return cf_fail(err, -ENODEV, "a journal of %llu bytes is too %s", (unsigned long long)bytes,
+					   n ? "long" : "short");
 	j->n_slots = (uint32_t)n;
 	for (j->table_shift = 63; (UINT64_C(1) << (64 - j->table_shift)) < 2 * n;)
 		j->table_shift--;

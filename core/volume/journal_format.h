@@ -46,7 +46,7 @@ enum cf_journal_super {
 enum cf_journal_state {
 	CF_STATE_MAGIC = 0,
 	CF_STATE_GENERATION = 8,
-	CF_STATE_TAIL = 16,     /* the first epoch that may not be in the image */
+	CF_STATE_TAIL = 16,      /* the first epoch that may not be in the image */
 	CF_STATE_DURABLE_0 = 24, /* records of half 0, from slot 0 on, that are known to be durable */
 	CF_STATE_DURABLE_1 = 32,
 	CF_STATE_TAG = 480,

@@ -26,20 +26,21 @@
 
 /** A slot of a half, in memory. */
 struct cf_journal_slot {
-	uint64_t sector;          /* set when it is given out */
+	uint64_t sector;         /* set when it is given out */
 	uint8_t tag[CF_MAC_TAG]; /* of its record: what is read back must be that one */
 };
 
-/** One half of the file; its epoch is tail or head. All under the mutex, but what belongs to a slot that was given out. */
+/** One half of the file; its epoch is tail or head. All under the mutex, but what belongs to a slot that was given out.
+ */
 struct cf_journal_half {
-	uint32_t used;     /* slots given out */
-	uint32_t whole;    /* slots from 0 on that no failed write has left unwritten */
-	uint32_t durable;  /* slots from 0 on that are known to be */
-	uint32_t live;     /* data units in the table */
-	unsigned writers;  /* of slots that were given out */
-	unsigned readers;  /* of records */
-	bool dirty;        /* not emptied yet after a round */
-	uint32_t *table;   /* sector -> its newest slot, plus 1; 0: free */
+	uint32_t used;    /* slots given out */
+	uint32_t whole;   /* slots from 0 on that no failed write has left unwritten */
+	uint32_t durable; /* slots from 0 on that are known to be */
+	uint32_t live;    /* data units in the table */
+	unsigned writers; /* of slots that were given out */
+	unsigned readers; /* of records */
+	bool dirty;       /* not emptied yet after a round */
+	uint32_t *table;  /* sector -> its newest slot, plus 1; 0: free */
 	struct cf_journal_slot *slot;
 };
 
@@ -76,11 +77,11 @@ struct cf_journal {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	struct cf_journal_half half[2];
-	uint64_t tail, head; /* epochs */
-	bool placing;        /* a round goes on */
-	int error;           /* sticky */
-	bool stop;           /* for the thread */
-	bool opened;         /* constant after it */
+	uint64_t tail, head;     /* epochs */
+	bool placing;            /* a round goes on */
+	int error;               /* sticky */
+	bool stop;               /* for the thread */
+	bool opened;             /* constant after it */
 	_Atomic uint32_t n_live; /* of both halves: 0 lets reads pass by */
 
 	pthread_mutex_t sync_mutex;

@@ -173,8 +173,7 @@ static int old_from_record(struct cf_journal *j, struct cf_journal_hand *h, uint
 {
 	uint8_t *record = h->records + i * j->record_bytes;
 	const int rc = cf_journal_read_head(j, h, &h->found[i]);
-	const uint8_t *tags =
-		h->found[i].half == h->half ? cf_journal_old_tags(h->head) : cf_journal_new_tags(j, h->head);
+	const uint8_t *tags = h->found[i].half == h->half ? cf_journal_old_tags(h->head) : cf_journal_new_tags(j, h->head);
 	memcpy(cf_journal_old_tags(record), tags, cf_journal_tags_bytes(j->du_bytes));
 	return rc;
 }
@@ -203,8 +202,7 @@ static int append(struct cf_journal *j, struct cf_journal_hand *h, const uint8_t
 	for (uint32_t i = 0; i < h->n && !rc; i++) {
 		const uint32_t slot = h->slot + i;
 		uint8_t *record = h->records + i * j->record_bytes;
-		const struct cf_journal_name name = {
-			.epoch = h->epoch, .slot = slot, .sector = h->half->slot[slot].sector};
+		const struct cf_journal_name name = {.epoch = h->epoch, .slot = slot, .sector = h->half->slot[slot].sector};
 		rc = cf_journal_record_make(j, h->mac, &name, buf + (size_t)i * j->du_bytes, record);
 		memcpy(h->half->slot[slot].tag, record + CF_RECORD_TAG, CF_MAC_TAG);
 	}

@@ -125,8 +125,10 @@ static int judge_half(struct cf_journal *j, const struct cf_journal_half *half, 
 			return cf_fail(err, rc, "cannot compare journal and image at sector %" PRIu64, sector);
 		if (rc == 0)
 			return cf_fail(err, -ENODEV,
-						   "the image was changed at sector %" PRIu64 " since the journal was written: nothing was replayed. "
-						   "Move the journal away if the image is to stay as it is", sector);
+						   "the image was changed at sector %" PRIu64
+						   " since the journal was written: nothing was replayed. "
+						   "Move the journal away if the image is to stay as it is",
+						   sector);
 		if (cf_journal_find(j, sector * CF_SECTOR_BYTES).half == half)
 			atomic_fetch_add(&j->replayed, 1);
 	}

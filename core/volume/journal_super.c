@@ -17,9 +17,10 @@
 /* Volume key, then everything that says which bytes of which image are meant, then the salt. */
 static int derive(const struct cf_journal *j, const struct cf_journal_opts *o, uint8_t *key)
 {
-	char context[512];
-	const int n = snprintf(context, sizeof(context), "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %s ",
-						   o->cipher, o->iv_offset, o->data_off, o->bytes, j->image->bytes, o->du_bytes, o->uuid);
+	char context[2048];
+	const int n =
+		snprintf(context, sizeof(context), "%zu %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %s ",
+				 o->key_bytes, o->cipher, o->iv_offset, o->data_off, o->bytes, j->image->bytes, o->du_bytes, o->uuid);
 	if (n < 0 || (size_t)n + sizeof(j->salt) > sizeof(context))
 		return -EINVAL;
 	memcpy(context + n, j->salt, sizeof(j->salt));
@@ -142,7 +143,8 @@ static int read_states(struct cf_journal *j, struct cf_err *err)
 
 static bool is_nobodys(const uint8_t *super)
 {
-	return super[CF_SUPER_DU] == 0 && memcmp(super + CF_SUPER_DU, super + CF_SUPER_DU + 1, CF_SUPER_BYTES - CF_SUPER_DU - 1) == 0;
+	return super[CF_SUPER_DU] == 0 &&
+		   memcmp(super + CF_SUPER_DU, super + CF_SUPER_DU + 1, CF_SUPER_BYTES - CF_SUPER_DU - 1) == 0;
 }
 
 static int new_salt(struct cf_journal *j)

@@ -19,7 +19,6 @@
 #define CF_JOURNAL_BYTES_DEFAULT (UINT64_C(64) << 20)
 #define CF_JOURNAL_BYTES_MIN (UINT64_C(1) << 20)
 #define CF_JOURNAL_BYTES_MAX (UINT64_C(1) << 30)
-#define CF_JOURNAL_BYTES_LEAST (UINT64_C(160) << 10) /* what works at all: a record in each half; for tests */
 #define CF_JOURNAL_UUID 64u
 
 struct cf_image;
@@ -36,34 +35,34 @@ int cf_journal_open_fd(const char *path, enum cf_access access, uint64_t bytes, 
 struct cf_journal_opts {
 	const uint8_t *key; /* of the volume, borrowed, @key_bytes */
 	size_t key_bytes;
-	const char *cipher;   /* as a text: part of what the checksums depend on */
-	const char *uuid;     /* of the header; "" none */
-	uint64_t iv_offset;   /* sectors */
-	uint64_t data_off;    /* bytes */
-	uint64_t bytes;       /* of the volume */
+	const char *cipher; /* as a text: part of what the checksums depend on */
+	const char *uuid;   /* of the header; "" none */
+	uint64_t iv_offset; /* sectors */
+	uint64_t data_off;  /* bytes */
+	uint64_t bytes;     /* of the volume */
 	uint32_t du_bytes;
-	unsigned n_callers; /* that read or write at once; more of them wait. 1 to CF_SLOTS_MAX */
+	unsigned n_callers;               /* that read or write at once; more of them wait. 1 to CF_SLOTS_MAX */
 	const struct cf_segment *segment; /* @n_segments, borrowed; none: one piece at @data_off */
 	unsigned n_segments;
 };
 
 /** cf_journal_wrap - put a journal before a backing, after replaying what is in it
- * @b: taken on success, and *b is then the journal; untouched on failure     @log: the file, taken on success
+ * @b: taken on success, and *b is then the journal; untouched on failure   @log: the file, taken on success
  * If *b is for reading only, nothing is written: what is in the journal is shown over what is in the image.
- * The whole of the replay is judged before the first byte is written; when that, or writing it, fails, the journal stays
- * as it is. Returns 0; -ENODEV not a journal, of another volume or key, damaged, or the image has been changed since;
- * -ENOMEM; -EIO …, what the backings say. */
+ * The whole of the replay is judged before the first byte is written; when that, or writing it, fails, the journal
+ * stays as it is. Returns 0; -ENODEV not a journal, of another volume or key, damaged, or the image has been changed
+ * since; -ENOMEM; -EIO …, what the backings say. */
 int cf_journal_wrap(struct cf_backing **b, struct cf_backing **log, const struct cf_journal_opts *opts,
 					struct cf_err *err) CF_MUST_CHECK;
 
 /** How a journal fares. */
 struct cf_journal_stats {
-	uint64_t bytes;    /* of the file */
-	uint64_t replayed; /* data units that were in it at open */
+	uint64_t bytes;            /* of the file */
+	uint64_t replayed;         /* data units that were in it at open */
 	uint64_t records, pending; /* written since open; data units that are not in the image yet */
-	uint64_t commits;  /* syncs of the file */
-	uint64_t rounds;   /* how often what was pending went to the image */
-	int error;         /* -errno: why it takes nothing more; 0 it is well */
+	uint64_t commits;          /* syncs of the file */
+	uint64_t rounds;           /* how often what was pending went to the image */
+	int error;                 /* -errno: why it takes nothing more; 0 it is well */
 };
 
 /** cf_journal_stats - of a backing that cf_journal_wrap made; false for any other. Any thread. */

@@ -61,7 +61,7 @@ struct cf_open_opts {
 	const char *volume_key_file;    /* the volume key itself; "-": standard input */
 	const char *volume_key_keyring; /* the same, in the kernel's keyring: "%user:NAME", "NAME" or a serial number */
 	uint64_t tries;                 /* how often a wrong passphrase may be replaced by another; 0: once */
-	const char *journal; /* --journal: a file; NULL none */
+	const char *journal;            /* --journal: a file; NULL none */
 	uint64_t journal_bytes;
 	const char *engine;
 	uint64_t threads; /* that may wait for the backing at once: 1 to CF_WORKERS_MAX */
@@ -120,7 +120,8 @@ struct cf_opening {
 	bool new_journal;         /* plan.journal was made just now; set to false once it is in use */
 };
 
-/** cf_opening_fini - close the image, wipe the key, free the header, remove a journal that came to nothing; CF_CLEANUP helper, idempotent. */
+/** cf_opening_fini - close the image, wipe the key, free the header, remove a journal that came to nothing; CF_CLEANUP
+ * helper, idempotent. */
 void cf_opening_fini(struct cf_opening *o);
 
 /** cf_open_plan - judge the options, open and lock the image, work out the geometry

@@ -80,20 +80,9 @@ static uint64_t volume_bytes(const struct shape *s)
 
 static struct cf_journal_opts journal_opts(const struct shape *s)
 {
-	static const uint8_t key[32] = {1, 2, 3};
-	return (struct cf_journal_opts){.key = key,
-									.key_bytes = sizeof(key),
-									.cipher = "aes-test",
-									.uuid = "",
-									.data_off = s->data_off,
-									.bytes = volume_bytes(s),
-									.du_bytes = s->du_bytes,
-									.n_callers = 2};
-}
-
-static void blank_log(uint8_t *log)
-{
-	memcpy(log, "CRYPTFUSEJOURNAL\1\0\0", 20);
+	const struct test_shape shape = {
+		.data_off = s->data_off, .bytes = volume_bytes(s), .du_bytes = s->du_bytes, .n_workers = 2};
+	return test_journal_opts(&shape);
 }
 
 /* ---- the while before the cut ---- */
@@ -183,7 +172,7 @@ static void start(const struct shape *s, uint64_t seed)
 	run.image = malloc(run.image_bytes);
 	run.plain = malloc(volume_bytes(s));
 	uint8_t *log_data = calloc(1, s->log_bytes);
-	blank_log(log_data);
+	test_journal_blank(log_data);
 	test_fill(run.image, run.image_bytes, 7);
 	decrypt(run.image, run.plain);
 	for (unsigned d = 0; d < s->n_du; d++)
@@ -306,7 +295,8 @@ static void check_cut(size_t k, enum test_cut cut)
 	open_again(&writer, image, log_data, CF_READ_WRITE, out);
 	ck_assert_mem_eq(seen, out, run.image_bytes);
 	check_image(out, k);
-	uint8_t *left = test_events_cut(writer.events, writer.image_id, test_events_count(writer.events), TEST_CUT_NOTHING, 0);
+	uint8_t *left =
+		test_events_cut(writer.events, writer.image_id, test_events_count(writer.events), TEST_CUT_NOTHING, 0);
 	ck_assert_mem_eq(left, out, run.image_bytes);
 	cut_replay(&writer, k);
 	test_events_free(&reader.events);

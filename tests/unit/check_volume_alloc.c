@@ -87,6 +87,18 @@ static const struct test_shape shapes[] = {
 	{.mode = "cbc", .du_bytes = 512, .bytes = 1 << 20, .discards = CF_DISCARDS_ALLOWED, .access = CF_READ_WRITE},
 	{.mode = "xts", .du_bytes = 65536, .bytes = 1 << 20, .discards = CF_DISCARDS_ALLOWED, .access = CF_READ_WRITE},
 	{.mode = "cbc", .du_bytes = 65536, .bytes = 1 << 20, .discards = CF_DISCARDS_ALLOWED, .access = CF_READ_WRITE},
+	{.mode = "xts",
+	 .du_bytes = 512,
+	 .bytes = 1 << 20,
+	 .discards = CF_DISCARDS_ALLOWED,
+	 .access = CF_READ_WRITE,
+	 .log_bytes = 512 << 10},
+	{.mode = "cbc",
+	 .du_bytes = 4096,
+	 .bytes = 1 << 20,
+	 .discards = CF_DISCARDS_ALLOWED,
+	 .access = CF_READ_WRITE,
+	 .log_bytes = 1 << 20},
 };
 
 START_TEST(data_path__allocates_nothing)

@@ -42,6 +42,24 @@ static const struct test_shape shapes[] = {
 	 .access = CF_READ_WRITE},
 	{.mode = "xts", .du_bytes = 512, .bytes = 32768, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
 	{.mode = "cbc", .du_bytes = 4096, .bytes = 131072, .block = 4096, .data_off = 63 * 512, .access = CF_READ_WRITE},
+	{.mode = "xts",
+	 .du_bytes = 512,
+	 .bytes = 32768,
+	 .granule = 4096,
+	 .data_off = 63 * 512,
+	 .discards = CF_DISCARDS_ALLOWED,
+	 .access = CF_READ_WRITE,
+	 .log_bytes = 65536},
+	{.mode = "cbc", .du_bytes = 4096, .bytes = 131072, .data_off = 512, .access = CF_READ_WRITE, .log_bytes = 1 << 20},
+	{.mode = "cbc",
+	 .du_bytes = 4096,
+	 .bytes = 131072,
+	 .block = 4096,
+	 .data_off = 63 * 512,
+	 .discards = CF_DISCARDS_ALLOWED,
+	 .access = CF_READ_WRITE,
+	 .log_bytes = 131072},
+	{.mode = "cbc", .du_bytes = 65536, .bytes = BYTES_MAX, .access = CF_READ_WRITE, .log_bytes = 512 << 10},
 };
 
 struct extent {
@@ -263,6 +281,10 @@ START_TEST(every_byte__is_one_that_was_written)
 	fill_volume();
 	tv.t->pace = TEST_YIELD;
 	tv.t->whole_granules = true;
+	if (tv.log)
+		tv.log->pace = TEST_YIELD;
+	if (_i % 2) /* a journal with its thread, and without */
+		ck_assert_int_eq(cf_volume_start(tv.v), 0);
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += (time_t)(ms / 1000);
 	deadline.tv_nsec += (long)(ms % 1000 * 1000000);

@@ -168,7 +168,7 @@ static int test_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 static int test_allocate(struct cf_backing *b, uint64_t off, uint64_t len)
 {
 	atomic_fetch_add(&of(b)->n_allocates, 1);
-	return off + len <= b->bytes ? 0 : -EFBIG;
+	return off + len <= b->bytes ? of(b)->allocate_code : -EFBIG;
 }
 
 static int64_t test_seek(struct cf_backing *b, uint64_t off, enum cf_seek what)

@@ -41,7 +41,7 @@ struct test_backing {
 	void (*hook)(struct test_backing *t, enum test_call call); /* at the start of a call: may wait, as a disk does */
 	struct test_fault read_fault, write_fault;
 	const uint8_t *unreadable; /* one flag a sector of 512 bytes, the test's; NULL: all can be read */
-	int sync_code, punch_code;
+	int sync_code, punch_code, allocate_code;
 	uint64_t punch_code_after; /* punches that succeed first */
 	struct test_hole holes[4]; /* for seek, ascending; an empty one ends the list */
 	_Atomic uint64_t n_reads, n_writes, n_syncs, n_punches, n_allocates;

@@ -18,8 +18,8 @@ struct test_events *test_events_new(void);
 void test_events_free(struct test_events **e);
 size_t test_events_count(const struct test_events *e);
 
-/** test_disk_new - @bytes of a disk, which begins as @data (copied; NULL: zeros). Whoever gets the backing frees it; the
- * events keep all that is needed of it. Returns the backing; *id names it to test_events_cut. */
+/** test_disk_new - @bytes of a disk, which begins as @data (copied; NULL: zeros). Whoever gets the backing frees it;
+ * the events keep all that is needed of it. Returns the backing; *id names it to test_events_cut. */
 struct cf_backing *test_disk_new(struct test_events *e, const uint8_t *data, uint64_t bytes, unsigned *id);
 
 /** What is left of what was not synced. */

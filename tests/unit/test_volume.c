@@ -38,6 +38,37 @@ static struct cf_backing *backing_of(struct test_volume *tv)
 	return b;
 }
 
+struct cf_journal_opts test_journal_opts(const struct test_shape *shape)
+{
+	static const uint8_t key[32] = {1, 2, 3};
+	return (struct cf_journal_opts){.key = key,
+									.key_bytes = sizeof(key),
+									.cipher = "aes-test",
+									.uuid = "",
+									.data_off = shape->data_off,
+									.bytes = shape->bytes,
+									.du_bytes = shape->du_bytes,
+									.n_callers = shape->n_workers ? shape->n_workers : 1};
+}
+
+void test_journal_blank(uint8_t *data)
+{
+	memcpy(data, "CRYPTFUSEJOURNAL\1\0\0", 20);
+}
+
+static void put_journal(struct test_volume *tv, struct cf_backing **b)
+{
+	const struct cf_journal_opts opts = test_journal_opts(&tv->shape);
+	struct cf_err err = {.code = 0};
+	if (!tv->shape.log_bytes)
+		return;
+	tv->log = test_backing_new(tv->shape.log_bytes, 1);
+	test_journal_blank(tv->log->data);
+	struct cf_backing *log = &tv->log->base;
+	ck_assert_msg(cf_journal_wrap(b, &log, &opts, &err) == 0, "%s", err.text);
+	ck_assert_ptr_null(log);
+}
+
 void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 {
 	unsigned n_workers = shape->n_workers ? shape->n_workers : 1;
@@ -59,6 +90,7 @@ void test_volume_open(struct test_volume *tv, const struct test_shape *shape)
 	tv->oracle = test_cipher(shape->mode, "plain64", shape->du_bytes, 1);
 	test_fill(tv->t->data, (size_t)tv->t->base.bytes, 2);
 	struct cf_backing *b = backing_of(tv);
+	put_journal(tv, &b);
 	ck_assert_msg(cf_volume_new(&tv->v, &b, &c, &opts, &err) == 0, "%s", err.text);
 	ck_assert_ptr_null(b);
 	ck_assert_ptr_null(c);
@@ -77,6 +109,7 @@ void test_volume_close(struct test_volume *tv)
 
 void test_volume_decrypt(struct test_volume *tv, uint8_t *out)
 {
+	ck_assert_int_eq(cf_volume_drain(tv->v), 0);
 	const uint8_t *src = tv->t->data + tv->shape.data_off;
 	size_t n_du = (size_t)(tv->shape.bytes / tv->shape.du_bytes);
 	ck_assert_int_eq(cf_cipher_crypt(tv->oracle, 0, CF_DECRYPT, 0, n_du, src, out), 0);

@@ -3,6 +3,7 @@
 #ifndef CRYPTFUSE_TEST_VOLUME_H
 #define CRYPTFUSE_TEST_VOLUME_H
 
+#include "cryptfuse/journal.h"
 #include "cryptfuse/volume.h"
 #include "test_backing.h"
 
@@ -17,12 +18,14 @@ struct test_shape {
 	enum cf_bad_sectors bad_sectors;
 	unsigned n_workers; /* 0: 1 */
 	unsigned n_permits; /* 0: n_workers */
+	uint64_t log_bytes; /* of a journal before the backing; 0: none */
 };
 
 struct test_volume {
 	struct cf_volume *v;
-	struct test_backing *t; /* the volume's */
-	struct cf_worker *w;    /* for tests of one thread */
+	struct test_backing *t;   /* the volume's */
+	struct test_backing *log; /* its journal's file; NULL none */
+	struct cf_worker *w;      /* for tests of one thread */
 	struct cf_cipher *oracle;
 	struct test_shape shape;
 };
@@ -34,7 +37,14 @@ struct cf_cipher *test_cipher(const char *mode, const char *iv, uint32_t du_byte
 void test_volume_open(struct test_volume *tv, const struct test_shape *shape);
 void test_volume_close(struct test_volume *tv);
 
-/** test_volume_decrypt - all of the volume as its backing holds it, by the oracle. @out: shape.bytes. */
+/** test_journal_opts - what the journal of a volume of that shape is made with. */
+struct cf_journal_opts test_journal_opts(const struct test_shape *shape);
+
+/** test_journal_blank - bytes of a journal's file in which nothing is. */
+void test_journal_blank(uint8_t *data);
+
+/** test_volume_decrypt - all of the volume as its backing holds it, by the oracle; a journal is drained first. @out:
+ * shape.bytes. */
 void test_volume_decrypt(struct test_volume *tv, uint8_t *out);
 
 /** test_fill - bytes that depend on @seed and their place. */
