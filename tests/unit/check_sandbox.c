@@ -42,7 +42,10 @@ static int open_folder(void)
 
 static int make_file(void)
 {
-	return test_code(mkdir("/tmp/cryptfuse-check-sandbox", 0700));
+	char path[64];
+	snprintf(path, sizeof(path), "/tmp/cryptfuse-check-sandbox.%d", (int)getpid());
+	const int rc = test_code(mkdir(path, 0700));
+	return rc || rmdir(path) != 0 ? rc : 0;
 }
 
 static int look_up(void)
