@@ -14,6 +14,7 @@
 #include "cli.h"
 #include "cryptfuse/bench.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/json.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 
@@ -71,7 +72,6 @@ static const struct cli_group bench_groups[] = {
 	{NULL, NULL},
 };
 
-#define JSON_STYLE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 static const char *const dir_names[] = {[CF_ENCRYPT] = "encrypt", [CF_DECRYPT] = "decrypt"};
 
 /* ---- what is asked for ---- */
@@ -192,35 +192,34 @@ static void add_number(struct json_object *j, const char *name, double value, in
 {
 	char text[32];
 	snprintf(text, sizeof(text), "%.*f", decimals, value);
-	json_object_object_add(j, name, json_object_new_double_s(value, text));
+	cf_json_add(j, name, json_object_new_double_s(value, text));
 }
 
 static struct json_object *result_json(const struct cf_bench_result *r)
 {
 	struct json_object *j = json_object_new_object();
-	json_object_object_add(j, "engine", json_object_new_string(r->engine));
-	json_object_object_add(j, "path", json_object_new_string(r->path));
-	json_object_object_add(j, "direction", json_object_new_string(dir_names[r->dir]));
-	json_object_object_add(j, "sector_size", json_object_new_uint64(r->du_bytes));
-	json_object_object_add(j, "batch_bytes", json_object_new_uint64(r->batch_bytes));
+	cf_json_add(j, "engine", json_object_new_string(r->engine));
+	cf_json_add(j, "path", json_object_new_string(r->path));
+	cf_json_add(j, "direction", json_object_new_string(dir_names[r->dir]));
+	cf_json_add(j, "sector_size", json_object_new_uint64(r->du_bytes));
+	cf_json_add(j, "batch_bytes", json_object_new_uint64(r->batch_bytes));
 	add_number(j, "mb_per_s", r->mb_per_s, 1);
 	add_number(j, "cpu_s_per_gib", r->cpu_s_per_gib, 4);
-	json_object_object_add(j, "chosen", json_object_new_boolean(r->chosen));
+	cf_json_add(j, "chosen", json_object_new_boolean(r->chosen));
 	return j;
 }
 
-static void print_json(const struct cf_cipher_spec *spec, const struct cf_bench *b)
+static int print_json(const struct cf_cipher_spec *spec, const struct cf_bench *b, struct cf_err *err)
 {
 	struct json_object *j = json_object_new_object(), *results = json_object_new_array();
 	char cipher[CF_SPEC_TEXT];
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
-	json_object_object_add(j, "cipher", json_object_new_string(cipher));
-	json_object_object_add(j, "key_bits", json_object_new_uint64(spec->key_bytes * 8));
+	cf_json_add(j, "cipher", json_object_new_string(cipher));
+	cf_json_add(j, "key_bits", json_object_new_uint64(spec->key_bytes * 8));
 	for (size_t i = 0; i < b->n_results; i++)
-		json_object_array_add(results, result_json(&b->results[i]));
-	json_object_object_add(j, "results", results);
-	puts(json_object_to_json_string_ext(j, JSON_STYLE));
-	json_object_put(j);
+		cf_json_append(results, result_json(&b->results[i]));
+	cf_json_add(j, "results", results);
+	return cli_print_json(j, err);
 }
 
 static int run_bench(const struct cli_opts *o, struct cf_err *err)
@@ -232,9 +231,8 @@ static int run_bench(const struct cli_opts *o, struct cf_err *err)
 		(rc = measure(o, &b, &results, err)))
 		return rc;
 	if (o->json)
-		print_json(&b.cipher, &results);
-	else
-		print_table(&b.cipher, &results);
+		return print_json(&b.cipher, &results, err);
+	print_table(&b.cipher, &results);
 	return 0;
 }
 

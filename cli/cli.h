@@ -12,6 +12,7 @@
 
 struct cf_crypttab;
 struct cf_mount;
+struct json_object;
 
 struct cli_command {
 	const char *name;
@@ -33,6 +34,9 @@ extern const struct cli_command *const cli_commands[];
 
 /** cli_say - one line on standard error, "cryptfuse: …", in one write. What does not print becomes '?'. */
 void cli_say(const char *fmt, ...) CF_PRINTF(1, 2);
+
+/** cli_print_json - a document of cryptfuse/json.h to standard output, for people too. Takes @document. -ENOMEM. */
+int cli_print_json(struct json_object *document, struct cf_err *err) CF_MUST_CHECK;
 
 /** cli_printable - replace what does not print in place: a name must not forge a line or move the cursor. */
 void cli_printable(char *text);

@@ -41,14 +41,27 @@ int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err)
 	return rc ? 0 : cf_fail(err, -ENOENT, "nothing is open at %s", path);
 }
 
-/* The daemon's pidfd; -1 when it cannot be told (its end then cannot be waited for). */
-static int daemon_pidfd(const char *json)
+/* The daemon's pidfd in *out; -1 where the kernel has none, or the daemon has gone: there is nothing to wait for. */
+static int daemon_pidfd(const char *json, int *out)
 {
 	CF_CLEANUP(put_json) struct json_object *status = json_tokener_parse(json);
 	struct json_object *pid = NULL;
 	if (!json_object_object_get_ex(status, "pid", &pid))
-		return -1;
-	return (int)syscall(SYS_pidfd_open, json_object_get_int(pid), 0);
+		return -EBADMSG;
+	*out = (int)syscall(SYS_pidfd_open, json_object_get_int(pid), 0);
+	return *out < 0 && errno != ENOSYS && errno != ESRCH ? -errno : 0;
+}
+
+/* Its owner alone may ask it, and an earlier release may know no status. */
+static int never_answers(int rc)
+{
+	return rc == -EACCES || rc == -EPERM || rc == -ENODATA || rc == -EOPNOTSUPP;
+}
+
+/* What is wrong here, and not with the image: nothing has been lost yet. */
+static int is_shortage(int rc)
+{
+	return rc == -ENOMEM || rc == -EAGAIN || rc == -EMFILE || rc == -ENFILE;
 }
 
 static int clean_up(const struct cf_mount *m, struct cf_err *err)
@@ -90,6 +103,9 @@ static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		return 0;
+	if (n < 0)
+		return cf_fail(err, -errno, "%s is unmounted, but its daemon's end cannot be waited for: %s", m->mountpoint,
+					   strerror(errno));
 	return cf_fail(err, -ETIMEDOUT, "%s is unmounted, but its daemon has not ended within %u s", m->mountpoint,
 				   CLI_ENDING_TIMEOUT_S);
 }
@@ -103,8 +119,16 @@ int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
 	if (rc == -ETIMEDOUT)
 		return cf_fail(err, rc, "%s: the daemon does not answer within %u s; it may wait for a slow or lost disk",
 					   m->mountpoint, CLI_STATUS_TIMEOUT_S);
-	CF_CLEANUP(cf_close_fd) int pidfd = rc ? -1 : daemon_pidfd(json);
+	CF_CLEANUP(cf_close_fd) int pidfd = -1;
+	if (rc == 0)
+		rc = daemon_pidfd(json, &pidfd);
+	if (rc && !never_answers(rc))
+		return cf_fail(err, rc, "%s stays open: its daemon cannot be asked who it is: %s", m->mountpoint,
+					   strerror(-rc));
 	const int synced = cli_daemon_sync(m->mountpoint);
+	if (is_shortage(synced))
+		return cf_fail(err, synced, "%s stays open: its last writes cannot be flushed now: %s", m->mountpoint,
+					   strerror(-synced));
 	rc = unmount(m, err);
 	if (rc == 0 && pidfd >= 0)
 		rc = wait_end(pidfd, m, err);

@@ -154,9 +154,8 @@ static int run_info(const struct cli_opts *o, struct cf_err *err)
 		return rc;
 	info_suggest(i);
 	if (o->json)
-		info_print_json(i);
-	else
-		info_print_text(i);
+		return info_print_json(i, err);
+	info_print_text(i);
 	return 0;
 }
 

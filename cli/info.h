@@ -38,8 +38,8 @@ static inline int info_is_known(const struct info_volume *v)
 /** info_suggest - fill in the commands, once all else is there. */
 void info_suggest(struct info *i);
 
-/** info_print_text, info_print_json - to standard output. */
+/** info_print_text, info_print_json - to standard output. -ENOMEM. */
 void info_print_text(const struct info *i);
-void info_print_json(const struct info *i);
+int info_print_json(const struct info *i, struct cf_err *err) CF_MUST_CHECK;
 
 #endif

@@ -7,36 +7,46 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "cryptfuse/err.h"
+#include "cryptfuse/json.h"
 #include "cryptfuse/units.h"
 #include "info.h"
 
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
-	json_object_object_add(o, key, text && *text ? json_object_new_string(text) : NULL);
+	if (text && *text)
+		cf_json_add(o, key, json_object_new_string(text));
+	else
+		cf_json_add_null(o, key);
 }
 
 static void put_number(struct json_object *o, const char *key, uint64_t n)
 {
-	json_object_object_add(o, key, json_object_new_uint64(n));
+	cf_json_add(o, key, json_object_new_uint64(n));
 }
 
 /* @known: 0: nothing is known of it. */
 static void put_known(struct json_object *o, const char *key, uint64_t n, uint64_t known)
 {
-	json_object_object_add(o, key, known ? json_object_new_uint64(n) : NULL);
+	if (known)
+		put_number(o, key, n);
+	else
+		cf_json_add_null(o, key);
 }
 
-static struct json_object *content(const struct cf_content *c)
+static void put_content(struct json_object *to, const struct cf_content *c)
 {
-	if (!c->type[0])
-		return NULL;
+	if (!c->type[0]) {
+		cf_json_add_null(to, "content");
+		return;
+	}
 	struct json_object *o = json_object_new_object();
 	put_text(o, "type", c->type);
 	put_text(o, "usage", c->usage);
 	put_text(o, "version", c->version);
 	put_text(o, "label", c->label);
 	put_text(o, "uuid", c->uuid);
-	return o;
+	cf_json_add(to, "content", o);
 }
 
 static struct json_object *keyslots(const struct cf_header_info *h)
@@ -44,19 +54,21 @@ static struct json_object *keyslots(const struct cf_header_info *h)
 	struct json_object *list = json_object_new_array();
 	for (unsigned k = 0; k < h->n_keyslots; k++) {
 		struct json_object *o = json_object_new_object();
-		json_object_object_add(o, "number", json_object_new_int(h->keyslot[k].number));
+		cf_json_add(o, "number", json_object_new_int(h->keyslot[k].number));
 		put_text(o, "type", h->keyslot[k].kind);
 		put_text(o, "kdf", h->keyslot[k].kdf);
 		put_text(o, "cipher", h->keyslot[k].cipher);
-		json_object_array_add(list, o);
+		cf_json_append(list, o);
 	}
 	return list;
 }
 
-static struct json_object *header(const struct cf_header_info *h)
+static void put_header(struct json_object *to, const struct cf_header_info *h)
 {
-	if (h->kind == CF_HEADER_NONE && !h->problem[0])
-		return NULL;
+	if (h->kind == CF_HEADER_NONE && !h->problem[0]) {
+		cf_json_add_null(to, "header");
+		return;
+	}
 	struct json_object *o = json_object_new_object();
 	put_text(o, "type", cf_header_kind_name(h->kind));
 	put_text(o, "uuid", h->uuid);
@@ -65,9 +77,9 @@ static struct json_object *header(const struct cf_header_info *h)
 	put_known(o, "key_bits", h->key_bits, h->key_bits);
 	put_known(o, "sector_size", h->du_bytes, h->du_bytes);
 	put_known(o, "data_offset", h->data_off, h->du_bytes);
-	json_object_object_add(o, "keyslots", keyslots(h));
+	cf_json_add(o, "keyslots", keyslots(h));
 	put_text(o, "problem", h->problem);
-	return o;
+	cf_json_add(to, "header", o);
 }
 
 static struct json_object *partition(const struct info *i, unsigned k)
@@ -78,50 +90,50 @@ static struct json_object *partition(const struct info *i, unsigned k)
 	put_number(o, "offset", p->place.off);
 	put_number(o, "bytes", p->place.bytes);
 	put_number(o, "missing_bytes", i->part[k].missing_bytes);
-	json_object_object_add(o, "extended", json_object_new_boolean(p->kind == CF_PARTITION_EXTENDED));
+	cf_json_add(o, "extended", json_object_new_boolean(p->kind == CF_PARTITION_EXTENDED));
 	put_text(o, "type", p->type);
 	put_text(o, "type_name", p->type_name);
 	put_text(o, "name", p->name);
 	put_text(o, "uuid", p->uuid);
-	json_object_object_add(o, "content", content(&i->part[k].content));
-	json_object_object_add(o, "header", header(&i->part[k].header));
+	put_content(o, &i->part[k].content);
+	put_header(o, &i->part[k].header);
 	return o;
 }
 
-static struct json_object *table(const struct info *i)
+static void put_table(struct json_object *to, const struct info *i)
 {
-	if (!i->list.table[0])
-		return NULL;
+	if (!i->list.table[0]) {
+		cf_json_add_null(to, "partition_table");
+		return;
+	}
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	put_text(o, "type", i->list.table);
 	put_text(o, "uuid", i->list.uuid);
 	for (unsigned k = 0; k < i->list.n; k++)
-		json_object_array_add(list, partition(i, k));
-	json_object_object_add(o, "partitions", list);
-	return o;
+		cf_json_append(list, partition(i, k));
+	cf_json_add(o, "partitions", list);
+	cf_json_add(to, "partition_table", o);
 }
 
 static struct json_object *commands(const char (*text)[INFO_COMMAND], unsigned n)
 {
 	struct json_object *list = json_object_new_array();
 	for (unsigned k = 0; k < n; k++)
-		json_object_array_add(list, json_object_new_string(text[k]));
+		cf_json_append(list, json_object_new_string(text[k]));
 	return list;
 }
 
-void info_print_json(const struct info *i)
+int info_print_json(const struct info *i, struct cf_err *err)
 {
 	struct json_object *o = json_object_new_object();
 	put_text(o, "image", i->image);
 	put_number(o, "bytes", i->bytes);
 	put_number(o, "tail_bytes", i->bytes % CF_SECTOR_BYTES);
 	put_number(o, "parts", i->n_parts);
-	json_object_object_add(o, "content", content(&i->whole.content));
-	json_object_object_add(o, "header", header(&i->whole.header));
-	json_object_object_add(o, "partition_table", table(i));
-	json_object_object_add(o, "commands", commands(i->command, i->n_commands));
-	json_object_object_add(o, "mount_commands", commands(i->mount_command, i->n_mount_commands));
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-											   JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(o);
+	put_content(o, &i->whole.content);
+	put_header(o, &i->whole.header);
+	put_table(o, i);
+	cf_json_add(o, "commands", commands(i->command, i->n_commands));
+	cf_json_add(o, "mount_commands", commands(i->mount_command, i->n_mount_commands));
+	return cli_print_json(o, err);
 }

@@ -4,12 +4,17 @@
 
 #include "cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <json.h>
+
+#include "cryptfuse/err.h"
+#include "cryptfuse/json.h"
 #include "cryptfuse/text.h"
 #include "cryptfuse/units.h"
 
@@ -34,6 +39,17 @@ void cli_say(const char *fmt, ...)
 	/* Nobody is left to tell when standard error is gone. */
 	ssize_t n = write(STDERR_FILENO, line, len);
 	(void)n;
+}
+
+int cli_print_json(struct json_object *document, struct cf_err *err)
+{
+	CF_CLEANUP(cf_freep)
+	char *text = cf_json_text(document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+											JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (!text)
+		return cf_fail(err, -ENOMEM, "out of memory");
+	puts(text);
+	return 0;
 }
 
 void cli_format_bytes(uint64_t bytes, char *text, size_t text_size)

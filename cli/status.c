@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #include "cli.h"
 #include "cryptfuse/err.h"
+#include "cryptfuse/json.h"
 #include "cryptfuse/mounts.h"
 #include "place.h"
 
@@ -27,8 +29,6 @@ static const struct cli_group status_groups[] = {
 	{"Help", cli_help_options},
 	{NULL, NULL},
 };
-
-#define JSON_STYLE (JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 static void put_json(struct json_object **j)
 {
@@ -73,10 +73,16 @@ static int get_status(const char *mountpoint, struct json_object **out)
 
 /* ---- one mount ---- */
 
+/* json_object_get_string would need memory for what is no string. */
 static void print_value(const char *key, struct json_object *value)
 {
 	char line[PATH_MAX];
-	snprintf(line, sizeof(line), "%s: %s", key, json_object_get_string(value));
+	if (json_object_is_type(value, json_type_int))
+		snprintf(line, sizeof(line), "%s: %" PRIu64, key, json_object_get_uint64(value));
+	else if (json_object_is_type(value, json_type_boolean))
+		snprintf(line, sizeof(line), "%s: %s", key, json_object_get_boolean(value) ? "true" : "false");
+	else
+		snprintf(line, sizeof(line), "%s: %s", key, json_object_get_string(value));
 	cli_printable(line);
 	puts(line);
 }
@@ -157,9 +163,8 @@ static int print_one(const char *path, unsigned json, struct cf_err *err)
 	if (rc)
 		return cf_fail(err, rc, "%s: %s", m.mountpoint, trouble(rc));
 	if (json)
-		puts(json_object_to_json_string_ext(j, JSON_STYLE));
-	else
-		print_readable("", j);
+		return cli_print_json(cf_take(j), err);
+	print_readable("", j);
 	return 0;
 }
 
@@ -189,15 +194,15 @@ static int list_json(void *ctx, const struct cf_mount *m)
 	if (rc == -ENODATA)
 		return 0;
 	struct json_object *entry = json_object_new_object();
-	json_object_object_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
-	json_object_object_add(entry, "image", json_object_new_string(m->source));
+	cf_json_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
+	cf_json_add(entry, "image", json_object_new_string(m->source));
 	if (cli_place_target(m->mountpoint, target))
-		json_object_object_add(entry, "directory", json_object_new_string(target));
+		cf_json_add(entry, "directory", json_object_new_string(target));
 	if (rc)
-		json_object_object_add(entry, "error", json_object_new_string(trouble(rc)));
+		cf_json_add(entry, "error", json_object_new_string(trouble(rc)));
 	else
-		json_object_object_add(entry, "status", j);
-	json_object_array_add(ctx, entry);
+		cf_json_add(entry, "status", j);
+	cf_json_append(ctx, entry);
 	return 0;
 }
 
@@ -207,9 +212,7 @@ static int print_all(unsigned json, struct cf_err *err)
 	int rc = cf_mounts_each(json ? list_json : list_line, list);
 	if (rc < 0)
 		return cf_fail(err, rc, "the list of mounts cannot be read: %s", strerror(-rc));
-	if (json)
-		puts(json_object_to_json_string_ext(list, JSON_STYLE));
-	return 0;
+	return json ? cli_print_json(cf_take(list), err) : 0;
 }
 
 static int run_status(const struct cli_opts *o, struct cf_err *err)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/journal.h"
+#include "cryptfuse/json.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/spec.h"
 #include "cryptfuse/voice.h"
@@ -20,17 +21,26 @@
 
 static void put_text(struct json_object *o, const char *name, const char *text)
 {
-	json_object_object_add(o, name, json_object_new_string(text));
+	cf_json_add(o, name, json_object_new_string(text));
 }
 
 static void put_number(struct json_object *o, const char *name, uint64_t n)
 {
-	json_object_object_add(o, name, json_object_new_uint64(n));
+	cf_json_add(o, name, json_object_new_uint64(n));
+}
+
+/* null if it is not known. */
+static void put_known(struct json_object *o, const char *name, uint64_t n, bool known)
+{
+	if (known)
+		put_number(o, name, n);
+	else
+		cf_json_add_null(o, name);
 }
 
 static void put_flag(struct json_object *o, const char *name, bool flag)
 {
-	json_object_object_add(o, name, json_object_new_boolean(flag));
+	cf_json_add(o, name, json_object_new_boolean(flag));
 }
 
 static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
@@ -48,7 +58,7 @@ static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
 static struct json_object *path(size_t batch_from)
 {
 	struct json_object *o = json_object_new_object();
-	json_object_object_add(o, "batch_from", batch_from == SIZE_MAX ? NULL : json_object_new_uint64(batch_from));
+	put_known(o, "batch_from", batch_from, batch_from != SIZE_MAX);
 	return o;
 }
 
@@ -63,7 +73,7 @@ static struct json_object *candidates(const struct cf_cipher_info *info)
 		put_flag(o, "constant_time", info->candidates[i].constant_time);
 		put_number(o, "encrypt_mb_per_s", info->candidates[i].mb_per_s[CF_ENCRYPT]);
 		put_number(o, "decrypt_mb_per_s", info->candidates[i].mb_per_s[CF_DECRYPT]);
-		json_object_array_add(list, o);
+		cf_json_append(list, o);
 	}
 	return list;
 }
@@ -77,14 +87,17 @@ static void put_engine(struct json_object *o, const struct cf_cipher *c)
 		put_text(o, "driver", info.driver);
 	put_flag(o, "constant_time", info.constant_time);
 	struct json_object *paths = json_object_new_object();
-	json_object_object_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));
-	json_object_object_add(paths, "decrypt", path(info.batch_from[CF_DECRYPT]));
+	cf_json_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));
+	cf_json_add(paths, "decrypt", path(info.batch_from[CF_DECRYPT]));
 	if (info.native_path)
 		put_text(paths, "below", info.native_path);
-	json_object_object_add(o, "paths", paths);
+	cf_json_add(o, "paths", paths);
 	put_number(o, "tile_du", info.tile_du);
-	json_object_object_add(o, "candidates", candidates(&info));
-	json_object_object_add(o, "standby", info.standby ? json_object_new_string(info.standby) : NULL);
+	cf_json_add(o, "candidates", candidates(&info));
+	if (info.standby)
+		put_text(o, "standby", info.standby);
+	else
+		cf_json_add_null(o, "standby");
 	put_flag(o, "engine_lost", info.lost);
 	put_number(o, "fallbacks", info.fallbacks);
 }
@@ -101,7 +114,7 @@ static void put_mount(struct json_object *o, const struct cf_ops *ops)
 {
 	put_text(o, "cache", cache_name(ops->opts->cache));
 	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
-	json_object_object_add(o, "readahead_kib", ops->readahead_kib ? json_object_new_uint64(ops->readahead_kib) : NULL);
+	put_known(o, "readahead_kib", ops->readahead_kib, ops->readahead_kib != 0);
 	put_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
 	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
 	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
@@ -112,9 +125,9 @@ static void put_sandbox(struct json_object *o, const struct cf_sandbox *s)
 {
 	struct json_object *box = json_object_new_object();
 	put_flag(box, "on", s->use == CF_SANDBOX_ON);
-	json_object_object_add(box, "landlock", s->landlock ? json_object_new_uint64(s->landlock) : NULL);
+	put_known(box, "landlock", s->landlock, s->landlock != 0);
 	put_flag(box, "seccomp", s->seccomp);
-	json_object_object_add(o, "sandbox", box);
+	cf_json_add(o, "sandbox", box);
 }
 
 /* What the daemon had to say since open, also what nobody has looked for yet. */
@@ -128,7 +141,7 @@ static struct json_object *messages(struct cf_voice *v)
 		struct json_object *o = json_object_new_object();
 		put_number(o, "time", (uint64_t)last[i].at);
 		put_text(o, "text", last[i].text);
-		json_object_array_add(list, o);
+		cf_json_append(list, o);
 	}
 	return list;
 }
@@ -142,7 +155,7 @@ static struct json_object *partitions(const struct cf_ops *ops)
 		put_number(o, "number", ops->file[i].number);
 		put_number(o, "offset", ops->file[i].off);
 		put_number(o, "bytes", ops->file[i].bytes);
-		json_object_array_add(list, o);
+		cf_json_append(list, o);
 	}
 	return list;
 }
@@ -198,15 +211,15 @@ static void put_unreadable(struct json_object *o, struct cf_volume *v)
 		put_number(range, "offset", bad[i].off);
 		put_number(range, "bytes", bad[i].bytes);
 		put_number(range, "image_offset", bad[i].image_off);
-		json_object_array_add(list, range);
+		cf_json_append(list, range);
 	}
-	json_object_object_add(u, "ranges", list);
-	json_object_object_add(o, "unreadable", u);
+	cf_json_add(u, "ranges", list);
+	cf_json_add(o, "unreadable", u);
 }
 
 static void add_word(struct json_object *list, const char *word)
 {
-	json_object_array_add(list, json_object_new_string(word));
+	cf_json_append(list, json_object_new_string(word));
 }
 
 static void add_text(struct json_object *list, const char *option, const char *value)
@@ -242,12 +255,14 @@ static void add_file(struct json_object *list, const struct cf_serve_opts *s, un
 }
 
 /* The whole command line that does the same again, every default spelled out; null if it is too long. */
-static struct json_object *command(const struct cf_ops *ops)
+static void put_command(struct json_object *o, const struct cf_ops *ops)
 {
 	const char *const end = ops->plan->command + CF_COMMAND_MAX;
 	const struct cf_serve_opts *s = ops->opts;
-	if (!ops->plan->command[0])
-		return NULL;
+	if (!ops->plan->command[0]) {
+		cf_json_add_null(o, "command");
+		return;
+	}
 	struct json_object *list = json_object_new_array();
 	add_word(list, "cryptfuse");
 	add_word(list, *s->directory ? "mount" : "open");
@@ -257,7 +272,7 @@ static struct json_object *command(const struct cf_ops *ops)
 		add_file(list, s, ops->plan->n_workers);
 	add_word(list, s->image);
 	add_word(list, *s->directory ? s->directory : s->mountpoint);
-	return list;
+	cf_json_add(o, "command", list);
 }
 
 char *cf_status_json(const struct cf_ops *ops)
@@ -265,8 +280,6 @@ char *cf_status_json(const struct cf_ops *ops)
 	struct json_object *o = json_object_new_object();
 	struct cf_secret_stats secret;
 	const struct cf_open_plan *plan = ops->plan;
-	if (!o)
-		return NULL;
 	cf_secret_stats(&secret);
 	put_text(o, "version", PACKAGE_VERSION);
 	put_number(o, "pid", (uint64_t)getpid());
@@ -286,17 +299,14 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	put_unreadable(o, ops->volume);
 	put_journal(o, ops);
-	json_object_object_add(o, "command", command(ops));
+	put_command(o, ops);
 	put_engine(o, cf_volume_cipher(ops->volume));
 	put_number(o, "workers", plan->n_workers);
 	put_number(o, "permits", plan->n_permits);
 	put_flag(o, "memory_locked", secret.locked);
 	put_sandbox(o, &ops->sandbox);
-	json_object_object_add(o, "partitions", partitions(ops));
-	json_object_object_add(o, "counters", counters(ops->volume));
-	json_object_object_add(o, "messages", messages(ops->voice));
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-	char *copy = text ? strdup(text) : NULL;
-	json_object_put(o);
-	return copy;
+	cf_json_add(o, "partitions", partitions(ops));
+	cf_json_add(o, "counters", counters(ops->volume));
+	cf_json_add(o, "messages", messages(ops->voice));
+	return cf_json_text(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 }

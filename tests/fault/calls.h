@@ -133,6 +133,6 @@ CALL(gcry_error_t, GPG_ERR_INTERNAL, gcry_cipher_decrypt,
 	 (gcry_cipher_hd_t h, void *out, size_t out_len, const void *in, size_t in_len), (h, out, out_len, in, in_len), EIO)
 CALL(blkid_probe, NULL, blkid_new_probe, (void), (), ENOMEM)
 CALL(int, -1, blkid_do_safeprobe, (blkid_probe p), (p), EIO, ENOMEM)
-CODE_NEGATIVE(crypt_init, (struct crypt_device * *cd, const char *device), (cd, device), ENOMEM, EIO)
-CODE_NEGATIVE(crypt_load, (struct crypt_device * cd, const char *type, void *params), (cd, type, params), EIO, ENOMEM)
+CODE_NEGATIVE(crypt_init, (struct crypt_device * *cd, const char *device), (cd, device), ENOMEM)
+CODE_NEGATIVE(crypt_load, (struct crypt_device * cd, const char *type, void *params), (cd, type, params), ENOMEM)
 CALL(int, -1, fuse_session_mount, (struct fuse_session * se, const char *mountpoint), (se, mountpoint), EPERM)
