@@ -27,6 +27,15 @@ struct match {
 	bool joined[PIECES_MAX]; /* this piece and the one before come from the same write */
 };
 
+/* As the volume reads it: a hole is zeros. */
+static void decrypt(struct crash_judge *j, uint64_t off)
+{
+	if (j->holes == CRASH_HOLES && memcmp(j->seen + off, zeros, j->du_bytes) == 0)
+		memset(j->plain + off, 0, j->du_bytes);
+	else
+		j->decrypt(j->ctx, off / j->du_bytes, j->seen + off, j->plain + off);
+}
+
 void crash_judge_init(struct crash_judge *j)
 {
 	j->seen = calloc(1, (size_t)j->bytes);
@@ -34,7 +43,7 @@ void crash_judge_init(struct crash_judge *j)
 	if (!j->seen || !j->plain)
 		errx(2, "no memory");
 	for (uint64_t off = 0; off < j->bytes; off += j->du_bytes)
-		j->decrypt(j->ctx, off / j->du_bytes, j->seen + off, j->plain + off);
+		decrypt(j, off);
 }
 
 void crash_judge_fini(struct crash_judge *j)
@@ -97,17 +106,6 @@ static void excuse(const struct crash_judge *j, const struct match *m, const uin
 	}
 }
 
-static void decrypt(struct crash_judge *j, uint64_t off, const uint8_t *found)
-{
-	if (memcmp(j->seen + off, found, j->du_bytes) == 0)
-		return;
-	memcpy(j->seen + off, found, j->du_bytes);
-	if (j->holes == CRASH_HOLES && memcmp(found, zeros, j->du_bytes) == 0)
-		memset(j->plain + off, 0, j->du_bytes);
-	else
-		j->decrypt(j->ctx, off / j->du_bytes, found, j->plain + off);
-}
-
 static void judge_unit(struct crash_judge *j, size_t upto, uint64_t off, const uint8_t *found, const char *what)
 {
 	static uint8_t bad[REF_DU_MAX], lost[REF_DU_MAX];
@@ -119,7 +117,10 @@ static void judge_unit(struct crash_judge *j, size_t upto, uint64_t off, const u
 		violation(j, what, upto, off, "changed, and nobody was writing there");
 	else if (torn && j->tear == CRASH_TEAR_NEVER)
 		violation(j, what, upto, off, "torn");
-	decrypt(j, off, found);
+	if (memcmp(j->seen + off, found, j->du_bytes) != 0) {
+		memcpy(j->seen + off, found, j->du_bytes);
+		decrypt(j, off);
+	}
 	if (!crash_model_unexplained(j->model, off, j->plain + off, j->du_bytes, bad))
 		return;
 	memset(lost, 0, j->du_bytes);
