@@ -194,7 +194,7 @@ static void put_journal(struct json_object *o, const struct cf_ops *ops)
 	put_number(j, "commits", s.commits);
 	put_number(j, "rounds", s.rounds);
 	put_text(j, "error", s.error ? strerror(-s.error) : "none");
-	json_object_object_add(o, "journal", j);
+	cf_json_add(o, "journal", j);
 }
 
 /* What could not be read so far; the first of the ranges. */
