@@ -168,6 +168,7 @@ static void journal_close(struct cf_backing *b)
 	pthread_mutex_destroy(&j->mutex);
 	pthread_mutex_destroy(&j->sync_mutex);
 	pthread_mutex_destroy(&j->place_mutex);
+	cf_rangelock_fini(&j->granules);
 	pthread_cond_destroy(&j->changed);
 }
 
@@ -205,6 +206,7 @@ static void init_locks(struct cf_journal *j)
 	pthread_mutex_init(&j->mutex, NULL);
 	pthread_mutex_init(&j->sync_mutex, NULL);
 	pthread_mutex_init(&j->place_mutex, NULL);
+	cf_rangelock_init(&j->granules);
 	cf_slots_init(&j->hands, j->n_hands);
 }
 

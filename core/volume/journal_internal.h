@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cryptfuse/rangelock.h"
 #include "cryptfuse/slots.h"
 #include "journal_format.h"
 
@@ -90,6 +91,8 @@ struct cf_journal {
 	_Atomic int is_ours; /* the super says whose it is; 0: nobody's yet */
 	struct cf_mac *mac;  /* of whoever has sync_mutex */
 
+	struct cf_rangelock
+		granules; /* of the image, if more than a byte: a round writes back what it shares with others */
 	pthread_mutex_t place_mutex;
 	struct cf_journal_hand placer; /* of whoever has place_mutex */
 	uint32_t *order;               /* slots of a half, to be sorted */
@@ -195,6 +198,12 @@ ssize_t cf_journal_pwrite(struct cf_backing *b, const void *buf, size_t len, uin
 
 /** cf_journal_sync_log - make every record that was written durable, and note how many there are. Without the mutex. */
 int cf_journal_sync_log(struct cf_journal *j) CF_MUST_CHECK;
+
+/** cf_journal_lock_image, cf_journal_unlock_image - around a read of the image, or a write of a round: whatever lies in
+ * the granules of the range. The volume's own lock keeps all others apart (HAZARDS 16). */
+void cf_journal_lock_image(struct cf_journal *j, struct cf_range *r, uint64_t off, uint64_t len,
+						   enum cf_range_mode mode);
+void cf_journal_unlock_image(struct cf_journal *j, struct cf_range *r);
 
 /** cf_journal_sync_image - under place_mutex: a failure is told once, and must not be taken for that of another. */
 int cf_journal_sync_image(struct cf_journal *j) CF_MUST_CHECK;

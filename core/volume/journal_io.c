@@ -64,18 +64,29 @@ static ssize_t read_pending(struct cf_journal *j, const struct cf_journal_found 
 	return rc ? rc : (ssize_t)len;
 }
 
+static ssize_t read_image(struct cf_journal *j, void *buf, size_t len, uint64_t off)
+{
+	struct cf_range range;
+	if (!len || off >= j->image->bytes)
+		return 0;
+	cf_journal_lock_image(j, &range, off, len, CF_RANGE_SHARED);
+	const ssize_t n = j->image->ops->pread(j->image, buf, len, off);
+	cf_journal_unlock_image(j, &range);
+	return n;
+}
+
 ssize_t cf_journal_pread(struct cf_backing *b, void *buf, size_t len, uint64_t off)
 {
 	struct cf_journal *j = cf_journal_of(b);
 	if (!atomic_load(&j->n_live) || off >= b->bytes)
-		return j->image->ops->pread(j->image, buf, len, off);
+		return read_image(j, buf, len, off);
 	const struct cf_segment *s = cf_journal_segment(j, off);
 	if (!s) /* in front of the volume, or behind: no further than that is sure */
-		return j->image->ops->pread(j->image, buf, min_size(len, CF_SECTOR_BYTES - off % CF_SECTOR_BYTES), off);
+		return read_image(j, buf, min_size(len, CF_SECTOR_BYTES - off % CF_SECTOR_BYTES), off);
 	const uint64_t skip = (off - s->data_off) % j->du_bytes;
 	len = (size_t)(len < s->data_off + s->bytes - off ? len : s->data_off + s->bytes - off);
 	const struct cf_journal_found at = look(j, off, off - skip, &len);
-	return at.half ? read_pending(j, &at, buf, len, (size_t)skip) : j->image->ops->pread(j->image, buf, len, off);
+	return at.half ? read_pending(j, &at, buf, len, (size_t)skip) : read_image(j, buf, len, off);
 }
 
 /* ---- writes ---- */
@@ -157,7 +168,12 @@ static int reserve(struct cf_journal *j, const uint8_t *old, uint64_t off)
 static int old_from_image(struct cf_journal *j, struct cf_journal_hand *h, uint32_t first, uint32_t n, uint64_t off)
 {
 	uint8_t *record = h->records + first * j->record_bytes;
-	int rc = cf_backing_read_full(j->image, h->old, (size_t)n * j->du_bytes, off + (uint64_t)first * j->du_bytes);
+	const uint64_t from = off + (uint64_t)first * j->du_bytes;
+	const size_t len = (size_t)n * j->du_bytes;
+	struct cf_range range;
+	cf_journal_lock_image(j, &range, from, len, CF_RANGE_SHARED);
+	int rc = cf_backing_read_full(j->image, h->old, len, from);
+	cf_journal_unlock_image(j, &range);
 	for (uint32_t i = 0; i < n && !rc; i++, record += j->record_bytes) {
 		const uint8_t *old = h->old + (size_t)i * j->du_bytes;
 		rc = reserve(j, old, off + (uint64_t)(first + i) * j->du_bytes);

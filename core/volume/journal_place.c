@@ -184,13 +184,36 @@ static uint32_t list_newest(struct cf_journal *j, const struct cf_journal_half *
 	return n;
 }
 
+void cf_journal_lock_image(struct cf_journal *j, struct cf_range *r, uint64_t off, uint64_t len,
+						   enum cf_range_mode mode)
+{
+	const uint64_t granule = j->image->granule, from = cf_units_round_down(off, granule);
+	if (granule > 1)
+		cf_rangelock_acquire(&j->granules, r, from, cf_units_round_up(off + len, granule) - from, mode);
+}
+
+void cf_journal_unlock_image(struct cf_journal *j, struct cf_range *r)
+{
+	if (j->image->granule > 1)
+		cf_rangelock_release(&j->granules, r);
+}
+
+static int write_image(struct cf_journal *j, size_t len, uint64_t off)
+{
+	struct cf_range range;
+	size_t written;
+	cf_journal_lock_image(j, &range, off, len, CF_RANGE_EXCLUSIVE);
+	const int rc = cf_backing_write_full(j->image, j->placer.old, len, off, &written);
+	cf_journal_unlock_image(j, &range);
+	return rc;
+}
+
 /* As many data units as lie one behind the other, up to a batch. *n: how many. */
 static int write_run(struct cf_journal *j, struct cf_journal_half *half, const uint32_t *slots, uint32_t left,
 					 uint32_t *n)
 {
 	struct cf_journal_hand *h = &j->placer;
 	const uint64_t first = half->slot[slots[0]].sector;
-	size_t written;
 	int rc = 0;
 	for (*n = 0; *n < left && *n < j->batch && !rc; ++*n) {
 		const struct cf_journal_found at = {half, slots[*n]};
@@ -199,8 +222,7 @@ static int write_run(struct cf_journal *j, struct cf_journal_half *half, const u
 		rc = cf_journal_read_record(j, h, &at);
 		memcpy(h->old + (size_t)*n * j->du_bytes, h->records + j->data_at, j->du_bytes);
 	}
-	return rc ? rc
-			  : cf_backing_write_full(j->image, h->old, (size_t)*n * j->du_bytes, first * CF_SECTOR_BYTES, &written);
+	return rc ? rc : write_image(j, (size_t)*n * j->du_bytes, first * CF_SECTOR_BYTES);
 }
 
 int cf_journal_sync_image(struct cf_journal *j)
