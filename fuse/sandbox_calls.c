@@ -15,9 +15,11 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__s390__) || defined(__CRIS__)
@@ -134,11 +136,12 @@ static void release(scmp_filter_ctx *ctx)
 
 int cf_sandbox_filter(enum cf_transport transport)
 {
+	const uint32_t needed = SECCOMP_RET_KILL_PROCESS; /* Linux 4.14 */
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &needed) != 0)
+		return 0;
 	CF_CLEANUP(release) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	if (!ctx)
 		return -ENOMEM;
-	if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL) /* the kernel was built without */
-		return 0;
 	int r = set_attributes(ctx);
 	if (r == 0)
 		r = add_list(ctx, SCMP_ACT_ALLOW, allowed, CF_ARRAY_LEN(allowed));

@@ -98,7 +98,10 @@ static int take_caller(void)
 
 static int no_descriptors(void)
 {
-	struct rlimit few = {.rlim_cur = 3, .rlim_max = 3};
+	struct rlimit few;
+	if (getrlimit(RLIMIT_NOFILE, &few) != 0)
+		return TEST_NO_BOX;
+	few.rlim_cur = 3;
 	return setrlimit(RLIMIT_NOFILE, &few) == 0 ? take_caller() : TEST_NO_BOX;
 }
 
@@ -147,7 +150,10 @@ static int rights(void)
 {
 	cap_t none = cap_init(), now = cap_get_proc();
 	struct rlimit core;
-	if (!none || !now || cap_compare(none, now) != 0)
+	const int differ = !none || !now || cap_compare(none, now) != 0;
+	cap_free(none);
+	cap_free(now);
+	if (differ)
 		return 1;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return 2;
