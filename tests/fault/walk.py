@@ -76,9 +76,9 @@ class Walk:
         bench = self.bench()
         try:
             result = scenario.run(bench, fault)
-        except scenarios.Wrong as e:
+        except (scenarios.Wrong, OSError) as e:
             bench.clear()
-            result = e.result
+            result = getattr(e, "result", scenarios.Result(None, 1, b"", ""))
             with self.lock:
                 self.failures.append(f"{scenario.name}: {fault.text(self.library)}: {e}")
                 print("FAIL:", self.failures[-1], flush=True)
