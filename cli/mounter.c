@@ -115,12 +115,28 @@ static void finish(const struct cli_program *p, const struct cli_place *place)
 	close_volume(&own);
 }
 
-static void let_go_of_terminal(void)
+/* Whoever reads what the command writes would wait for as long as the file system is mounted. 0 or -errno. */
+static int let_go_of_terminal(void)
 {
 	CF_CLEANUP(cf_close_fd) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		(void)!dup2(null, fd);
+		if (null < 0 || dup2(null, fd) < 0)
+			return -errno;
 	(void)!chdir("/");
+	return 0;
+}
+
+/* The program; -errno. */
+static pid_t start(const struct cli_program *p, int said)
+{
+	const int rc = let_go_of_terminal();
+	const pid_t child = rc ? rc : fork();
+	if (child == 0) {
+		signal(SIGPIPE, SIG_DFL);
+		signal(SIGHUP, SIG_DFL);
+		become(p, said);
+	}
+	return rc == 0 && child < 0 ? -errno : child;
 }
 
 /* Its own session: what the terminal sends must not reach a file system's daemon. */
@@ -134,20 +150,14 @@ _Noreturn static void keep(const struct cli_program *p, const struct cli_place *
 	signal(SIGHUP, SIG_IGN);
 	setsid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	let_go_of_terminal();
-	const pid_t child = fork();
-	if (child == 0) {
-		signal(SIGPIPE, SIG_DFL);
-		signal(SIGHUP, SIG_DFL);
-		become(p, said);
-	}
-	int status = child < 0 ? NOT_STARTED << 8 : wait_for(child);
-	if (p->purpose == CLI_MOUNTS)
+	const pid_t child = start(p, said);
+	const int status = child < 0 ? child : wait_for(child);
+	if (child >= 0 && p->purpose == CLI_MOUNTS)
 		(void)!cli_place_record(place, before, NULL);
 	(void)!write(report, &status, sizeof(status));
 	close(report);
 	close(said);
-	if (WIFEXITED(status) && WEXITSTATUS(status) <= p->ok_status)
+	if (child >= 0 && WIFEXITED(status) && WEXITSTATUS(status) <= p->ok_status)
 		finish(p, place);
 	_exit(0);
 }
@@ -222,6 +232,8 @@ int cli_mounter_run(const struct cli_program *p, const struct cli_place *place, 
 	if (keeper < 0)
 		return cf_fail(err, -code, "%s cannot be run: %s", p->argv[0], strerror(code));
 	const int rc = await_report(report, keeper, signals, &status);
+	if (rc == 0 && status < 0)
+		return cf_fail(err, status, "%s cannot be run: %s", p->argv[0], strerror(-status));
 	return rc ? cf_fail(err, rc, "%s was given up", p->argv[0]) : judge(p, verbosity, status, said, err);
 }
 

@@ -91,7 +91,7 @@ int cli_undo(struct cli_place *p, struct cf_err *err)
 	if (ended == -ETIMEDOUT)
 		return cf_fail(err, ended, "%s", how.text);
 	rc = cli_undo_volume(p, err);
-	if (rc && rc != -EIO)
+	if (rc && (rc != -EIO || cf_mounts_top(p->volume) != CF_TOP_NONE)) /* -EIO: also closed, with writes lost */
 		return rc;
 	cli_place_remove(p);
 	return rc || !ended ? rc : cf_fail(err, ended, "%s", how.text);

@@ -29,13 +29,11 @@ static int crypt_batch(void *ctx)
 	return cf_cipher_crypt(b->c, 0, b->dir, 0, cf_cipher_request_bytes(&b->c->spec) / du, b->src, b->dst);
 }
 
-/* Fill in what @plan's engine can do; a cost of UINT64_MAX means that it cannot serve after all. */
+/* Fill in what @plan's engine can do; a cost of UINT64_MAX means that it cannot serve after all, or was not tried. */
 static void try_engine(const struct cf_cipher_spec *spec, const uint8_t *key, const struct cf_cipher_plan *plan,
 					   uint8_t *buf, struct cf_cipher_candidate *out)
 {
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = NULL;
-	*out = (struct cf_cipher_candidate){
-		.engine = plan->engine->name, .constant_time = plan->engine->constant_time(&plan->bc), .cost_ns = UINT64_MAX};
 	if (cf_cipher_build(&c, spec, key, plan, 1, CF_PATH_AUTO, PATH_NS, NULL) != 0)
 		return;
 	const uint32_t bytes = cf_cipher_request_bytes(spec);
@@ -90,13 +88,15 @@ void cf_cipher_choose(const struct cf_cipher_spec *spec, const uint8_t *key, con
 		out->engines[out->n++] = plan->engine;
 	const size_t buf_bytes = 2 * (size_t)cf_cipher_request_bytes(spec);
 	uint8_t *buf = out->n > 1 ? malloc(buf_bytes) : NULL;
-	if (!buf)
-		return;
-	memset(buf, 0xa5, buf_bytes);
+	if (buf)
+		memset(buf, 0xa5, buf_bytes);
 	struct cf_cipher_plan p = *plan;
 	for (unsigned i = 0; i < out->n; i++) {
 		p.engine = out->engines[i];
-		try_engine(spec, key, &p, buf, &out->figures[i]);
+		out->figures[i] = (struct cf_cipher_candidate){
+			.engine = p.engine->name, .constant_time = p.engine->constant_time(&p.bc), .cost_ns = UINT64_MAX};
+		if (buf)
+			try_engine(spec, key, &p, buf, &out->figures[i]);
 	}
 	sort(out);
 	free(buf);

@@ -84,7 +84,7 @@ CALL(ssize_t, -1, recv, (int fd, void *buf, size_t len, int flags), (fd, buf, le
 CALL(ssize_t, -1, recvmsg, (int fd, struct msghdr *m, int flags), (fd, m, flags), EINTR, ENOMEM, ECONNRESET)
 CALL(int, -1, pipe, (int fds[2]), (fds), EMFILE)
 CALL(int, -1, pipe2, (int fds[2], int flags), (fds, flags), EMFILE)
-CALL(int, -1, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), EINTR, ENOMEM)
+CALL(int, -1, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), EINTR)
 CALL(pid_t, -1, waitpid, (pid_t pid, int *status, int options), (pid, status, options), EINTR)
 CALL(int, -1, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags), EMFILE, ENOMEM)
 CODE(posix_spawn,
@@ -132,7 +132,7 @@ CALL(gcry_error_t, GPG_ERR_INTERNAL, gcry_cipher_encrypt,
 CALL(gcry_error_t, GPG_ERR_INTERNAL, gcry_cipher_decrypt,
 	 (gcry_cipher_hd_t h, void *out, size_t out_len, const void *in, size_t in_len), (h, out, out_len, in, in_len), EIO)
 CALL(blkid_probe, NULL, blkid_new_probe, (void), (), ENOMEM)
-CALL(int, -1, blkid_do_safeprobe, (blkid_probe p), (p), EIO, ENOMEM)
+CALL(int, -1, blkid_do_safeprobe, (blkid_probe p), (p), EIO)
 CODE_NEGATIVE(crypt_init, (struct crypt_device * *cd, const char *device), (cd, device), ENOMEM)
 CODE_NEGATIVE(crypt_load, (struct crypt_device * cd, const char *type, void *params), (cd, type, params), ENOMEM)
 CALL(int, -1, fuse_session_mount, (struct fuse_session * se, const char *mountpoint), (se, mountpoint), EPERM)

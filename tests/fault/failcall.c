@@ -116,7 +116,7 @@ const char *failcall_origin(unsigned origin)
 
 #define OBJECTS_MAX 64
 static struct {
-	uintptr_t from, to;
+	uintptr_t base, from, to;
 	unsigned origin;
 } objects[OBJECTS_MAX];
 static unsigned n_objects;
@@ -143,6 +143,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
 			continue;
+		objects[n_objects].base = info->dlpi_addr;
 		objects[n_objects].from = info->dlpi_addr + p->p_vaddr;
 		objects[n_objects].to = info->dlpi_addr + p->p_vaddr + p->p_memsz;
 		objects[n_objects++].origin = origin_of_name(info->dlpi_name);
@@ -154,7 +155,7 @@ static unsigned origin_of(const void *at, uintptr_t *off)
 {
 	for (unsigned i = 0; i < n_objects; i++)
 		if ((uintptr_t)at >= objects[i].from && (uintptr_t)at < objects[i].to) {
-			*off = (uintptr_t)at - objects[i].from;
+			*off = (uintptr_t)at - objects[i].base;
 			return objects[i].origin;
 		}
 	*off = 0;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception
 """What is done while a call fails, and what must be so afterwards."""
 import collections
+import ctypes
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ import failcall
 KIB, MIB = 1 << 10, 1 << 20
 LIMIT_S = 60
 BYTES = 256 * KIB
+SBIN = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin:/sbin")
 WRITTEN, NEWS = (1000, 65536, BYTES - 777), secrets.token_bytes(777)  # parts of data units
 PASSPHRASE = b"open sesame"
 PLAIN = ["--type", "plain", "-c", "aes-xts-plain64", "-s", "512"]
@@ -50,6 +52,7 @@ class Bench:
             os.mkdir(self.path(name), 0o700)
         self.control = failcall.Control(library, self.path("control"))
         self.daemon_control = failcall.Control(library, self.path("daemon-control"))
+        self.session = self.fd = self.model = self.pid = None  # of what is open
         self.plain = secrets.token_bytes(BYTES)
         write_file(self.path("in/key"), secrets.token_bytes(64))
         write_file(self.path("in/plaintext"), self.plain)
@@ -71,8 +74,8 @@ class Bench:
         path = self.path("in/files")
         with open(path, "wb") as f:
             f.truncate(2 * MIB)
-        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", path], check=True, stdin=subprocess.DEVNULL,
-                       env=dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin:/sbin"))
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", f"root_owner={os.getuid()}:{os.getgid()}",
+                        path], check=True, stdin=subprocess.DEVNULL, env=SBIN)
         self.make("ext4", PLAIN + ["-d", self.path("in/key")], "in/files")
 
     def command(self, *argv, control=None, stdin=b""):
@@ -86,6 +89,19 @@ class Bench:
             result = Result(None, 1, b"", (e.stderr or b"").decode(errors="replace"))
             raise Wrong(f"does not end; it said: {result.err}", result) from e
         return Result(done.returncode, 0, done.stdout, done.stderr.decode(errors="replace"))
+
+    def check_files(self, news):
+        """The file system in work/image is clean, and has the file news."""
+        wrong = self.wait_gone()
+        plain = wrong or self.decrypted(self.path("work/image"), PLAIN + ["-d", self.path("in/key")])
+        if isinstance(plain, str):
+            return plain
+        path = self.path("work/plain")
+        check = subprocess.run(["e2fsck", "-fn", path], capture_output=True, check=False, env=SBIN)
+        if check.returncode:
+            return f"e2fsck: {check.stdout.decode()}"
+        found = subprocess.run(["debugfs", "-R", "cat /news", path], capture_output=True, check=False, env=SBIN).stdout
+        return None if found == news else "the file is not in the image"
 
     def crash(self):
         return self.control.crash() or self.daemon_control.crash()
@@ -169,7 +185,8 @@ class Bench:
         return None
 
     def leftovers(self):
-        names = [n for d in ("out", "mnt", "run") for n in os.listdir(self.path(d)) if (d, n) != ("run", "cryptfuse")]
+        names = [n for d in ("out", "mnt", "run") for n in os.listdir(self.path(d)) if n != "cryptfuse"]
+        names += [n for _, folders, files in os.walk(self.path("run")) for n in folders + files if n.startswith("mount-")]
         return f"left over: {names}" if names else None
 
     def changed_input(self):
@@ -178,14 +195,24 @@ class Bench:
                 return f"in/{name} has changed"
         return None
 
+    def let_go(self):
+        self.session = None
+        try:
+            os.close(self.fd)
+        except OSError:
+            pass  # of the last sync: close says it too
+
     def clear(self):
         """After a failure: as at the beginning."""
+        if self.session:
+            self.let_go()
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 pass
-        for mount in self.mounts():
+        while self.mounts():
+            mount = self.mounts()[-1]
             subprocess.run(["fusermount3", "-u", "-z", mount], stderr=subprocess.DEVNULL, check=False)
         self.wait_gone()
         for d in ("out", "run"):
@@ -239,13 +266,19 @@ class Scenario:
         control.reset()
         if fault:
             control.arm(fault)
-        result = bench.command(*self.argv(bench), stdin=self.stdin)
+        result = self.act(bench)
         control.disarm()
         if not fault:
             self.uses = control.uses()
         result = result._replace(fired=control.state.fired)
         self.judge(bench, fault, result)
         return result
+
+    def act(self, bench):
+        return bench.command(*self.argv(bench), stdin=self.stdin)
+
+    def finish(self, bench):
+        """After the last one; what is wrong, or None."""
 
     def judge(self, bench, fault, result):
         wrong = self.judge_exit(bench, fault, result)
@@ -264,13 +297,13 @@ class Scenario:
             return None if bench.died_of_itself() else bench.crash()
         if result.rc not in range(6):
             return f"exit {result.rc}"
+        if result.rc and not fault:
+            return "fails without a fault"
         foreign = [line for line in lines if not line.startswith("cryptfuse: ")]
         if foreign:
             return f"says without its name: {foreign[0]}"
-        if result.rc and len(lines) != 1:
+        if result.rc and not 1 <= len(lines) <= (3 if fault.all_after else 1):
             return f"{len(lines)} messages"
-        if result.rc and not fault:
-            return "fails without a fault"
         if fault and result.rc not in (0, 3) and fault.code == errno.ENOMEM and fault.depth < 2 and origin in ("cryptfuse", "libc.so"):
             return "out of memory, but the exit code is another"
         return None
@@ -329,14 +362,15 @@ class Open(Scenario):
 
 class Opened(Scenario):
     """A command about a volume that is open. Its own calls fail; or, by_daemon, those of the daemon meanwhile."""
+    options = ()
 
     def __init__(self, name, *words, by_daemon=False):
         self.name, self.words, self.by_daemon = name, words, by_daemon
 
     def prepare(self, bench):
         shutil.copyfile(bench.path("in/plain"), bench.path("work/image"))
-        done = bench.command("open", "-q", *plain_options(bench), bench.path("work/image"), bench.path("mnt"),
-                             control=bench.daemon_control)
+        done = bench.command("open", "-q", *plain_options(bench), *self.options, bench.path("work/image"),
+                             bench.path("mnt"), control=bench.daemon_control)
         wrong = done.rc and done.err or bench.use_volume()
         if wrong:
             raise SystemExit(f"{self.name}: cannot be prepared: {wrong}")
@@ -387,6 +421,224 @@ class Making(Scenario):
         os.unlink(bench.path("out/new"))
 
 
+class Ended(Opened):
+    """The daemon is told to end."""
+
+    def __init__(self, name):
+        super().__init__(name, by_daemon=True)
+
+    options = ("--stop-timeout", "1")
+
+    def prepare(self, bench):
+        super().prepare(bench)
+        bench.pid = json.loads(os.getxattr(bench.path("mnt"), "user.cryptfuse.status"))["pid"]
+        bench.daemon_control.reset()
+
+    def act(self, bench):
+        os.kill(bench.pid, signal.SIGTERM)
+        wrong = bench.wait_gone()
+        return Result(1 if wrong else 0, 0, b"", f"cryptfuse: {wrong}" if wrong else "")
+
+
+class Mounted(Scenario):
+    """mount or umount of the file system in a volume; the other one is without a fault."""
+
+    def __init__(self, name, undo):
+        self.name, self.undoes = name, undo
+
+    def argv(self, bench):
+        return ["umount", bench.path("mnt")] if self.undoes else self.mount(bench)
+
+    def mount(self, bench):
+        return ["mount", "-q", *plain_options(bench), bench.path("work/image"), bench.path("mnt")]
+
+    def prepare(self, bench):
+        shutil.copyfile(bench.path("in/ext4"), bench.path("work/image"))
+        if not self.undoes:
+            return
+        done = bench.command(*self.mount(bench), control=bench.daemon_control)
+        if done.rc:
+            raise SystemExit(f"umount cannot be prepared: {done.err}")
+        write_file(bench.path("mnt/news"), NEWS)
+
+    def good(self, bench, fault, result):
+        if self.undoes:
+            return bench.check_files(NEWS)
+        lost = fault and fault.call == "fdatasync"  # then all writes fail, and umount says so
+        if not lost:
+            write_file(bench.path("mnt/news"), NEWS)
+        done = bench.command("umount", bench.path("mnt"))
+        if done.rc and not (lost and ("did not reach" in done.err or "ended badly" in done.err)):
+            return f"umount: exit {done.rc}: {done.err}"
+        return None if lost else bench.check_files(NEWS)
+
+    def failed(self, bench):
+        if bench.mounts() and not self.undoes:
+            return f"left mounted {bench.mounts()}"
+        done = bench.command("umount", bench.path("mnt")) if bench.mounts() else None
+        return f"umount: exit {done.rc}: {done.err}" if done and done.rc else None
+
+
+class Used(Scenario):
+    """A program reads and writes the volume that is open, and a call of the daemon fails meanwhile. The plaintext as it
+    should be is the model; of a write that failed each data unit may be old or new, and nothing else may have changed."""
+    by_daemon = True
+    depths = (1,)
+    OPEN = ["--cache", "direct", "--allow-discards"]
+
+    def __init__(self, name, *options, du=512):
+        self.name, self.options, self.du = name, [*options, "--sector-size", str(du)], du
+
+    def start(self, bench):
+        shutil.copyfile(bench.path("in/plain"), bench.path("work/image"))
+        done = bench.command("open", "-q", *plain_options(bench), *self.OPEN, *self.options, bench.path("work/image"),
+                             bench.path("mnt"), control=bench.daemon_control)
+        if done.rc:
+            raise SystemExit(f"{self.name} cannot be prepared: {done.err}")
+        bench.fd = os.open(bench.path("mnt/volume"), os.O_RDWR)
+        bench.model = bytearray(os.pread(bench.fd, BYTES, 0))
+        bench.session = self
+
+    def finish(self, bench):
+        """Close it; what is wrong, or None."""
+        if bench.session is not self:
+            return None
+        bench.let_go()
+        done = bench.command("close", bench.path("mnt"))
+        return bench.wait_gone() or (done.err if done.rc else None)
+
+    # What is asked for: each takes the bench and returns the range that it was to change, and with what.
+    @staticmethod
+    def write(off, length):
+        def call(bench):
+            data = secrets.token_bytes(length)
+            return off, data, lambda: os.pwrite(bench.fd, data, off)
+        return call
+
+    @staticmethod
+    def fallocate(mode, off, length):
+        def call(bench):
+            new = bytes(length) if mode else bytes(bench.model[off:off + length])
+            return off, new, lambda: fallocate(bench.fd, mode, off, length)
+        return call
+
+    @staticmethod
+    def read(off, length):
+        def call(bench):
+            def read_right():
+                if os.pread(bench.fd, length, off) != bench.model[off:off + length]:
+                    raise Wrong(f"{length} bytes at {off} are read as something else", None)
+            return 0, b"", read_right
+        return call
+
+    @staticmethod
+    def other(function):
+        return lambda bench: (0, b"", lambda: function(bench))
+
+    def judge_range(self, bench, off, new):
+        """After a failure, without a fault: what the volume holds now is what the model will be."""
+        now = os.pread(bench.fd, BYTES, 0)
+        end = off + len(new)
+        if now[:off] != bench.model[:off] or now[end:] != bench.model[end:]:
+            return "bytes outside of what was written have changed"
+        for at in range(off, end):
+            unit = slice(max(off, at - at % self.du), min(end, at - at % self.du + self.du))
+            if at != unit.start:
+                continue
+            if now[unit] not in (bench.model[unit], new[unit.start - off:unit.stop - off]):
+                return f"{unit.stop - unit.start} bytes at {unit.start} are neither old nor new"
+        bench.model[:] = now
+        return None
+
+    def one(self, bench, fault, call):
+        """0 or the errno of it; what is wrong, or None."""
+        off, new, function = call(bench)
+        try:
+            done = function()
+        except OSError as e:
+            if not fault or e.errno not in (fault.code, errno.EIO):
+                return e.errno, f"fails with {errno.errorcode[e.errno]}"
+            return e.errno, None
+        if done is not None and done < len(new):
+            return errno.EIO, None if fault else f"a short write: {done}"
+        bench.model[off:off + len(new)] = new
+        return 0, None
+
+    def run(self, bench, fault):
+        if bench.session is not self:
+            self.start(bench)
+        control = bench.daemon_control
+        control.reset()
+        if fault:
+            control.arm(fault)
+        failed, wrong = [], None
+        for call in OPERATIONS:
+            off, new, _ = replay = call(bench)
+            code, wrong = self.one(bench, fault, lambda bench, replay=replay: replay)
+            if wrong:
+                break
+            if code:
+                failed.append(call)
+                control.disarm()
+                wrong = self.judge_range(bench, off, new)
+                break
+        control.disarm()
+        result = Result(errno.EIO if failed else 0, control.state.fired, b"", "")
+        if not fault:
+            self.uses = control.uses()
+        for call in [] if wrong else OPERATIONS:
+            code, wrong = self.one(bench, None, call)
+            if wrong and fault and fault.call == "fdatasync" and code == errno.EIO:
+                wrong = self.stays_failed(bench)
+                break
+            if wrong:
+                wrong = f"afterwards, without a fault: {wrong}"
+                break
+        wrong = wrong or bench.crash() or self.compare(bench)
+        if wrong:
+            raise Wrong(wrong, result)
+        return result
+
+    def compare(self, bench):
+        if bench.session is not self:
+            return None
+        now = os.pread(bench.fd, BYTES, 0)
+        return None if now == bench.model else "the volume holds something else"
+
+    def stays_failed(self, bench):
+        """After a failed sync all others fail until it is opened anew, and close says so too."""
+        try:
+            os.fsync(bench.fd)
+            return "a later fsync succeeds"
+        except OSError:
+            pass
+        said = self.finish(bench)
+        return None if said and "did not reach" in said else f"close after a failed sync says: {said}"
+
+
+def fallocate(fd, mode, off, length):
+    if LIBC.fallocate(fd, mode, ctypes.c_long(off), ctypes.c_long(length)) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
+OPERATIONS = [
+    Used.read(0, 128 * KIB),
+    Used.read(1000, 777),
+    Used.write(8192, 4096),
+    Used.write(1000, 777),
+    Used.write(100000, 70000),
+    Used.fallocate(ZERO_RANGE | KEEP_SIZE, 30000, 5000),
+    Used.fallocate(PUNCH_HOLE | KEEP_SIZE, 200000, 40000),
+    Used.fallocate(0, 0, 65536),
+    Used.other(lambda bench: os.fsync(bench.fd)),
+    Used.other(lambda bench: os.lseek(bench.fd, 0, os.SEEK_HOLE) and None),
+    Used.other(lambda bench: json.loads(os.getxattr(bench.path("mnt"), "user.cryptfuse.status")) and None),
+    Used.other(lambda bench: os.listdir(bench.path("mnt")) and None),
+    Used.other(lambda bench: os.statvfs(bench.path("mnt")) and None),
+]
+
 PLAIN_KEY = [*PLAIN, "-d", "IN/key"]
 LUKS_KEY = ["--type", "luks2", "-d", "IN/passphrase"]
 
@@ -401,6 +653,11 @@ ALL = [
     Opened("status-json", "status", "--json"),
     Opened("close", "close"),
     Opened("close-daemon", "close", by_daemon=True),
+    Ended("end"),
+    Used("use"),
+    Used("use-4096", du=4096),
+    Mounted("mount", undo=False),
+    Mounted("umount", undo=True),
     Making("decrypt", "decrypt", "-q", *PLAIN_KEY, "IN/plain", "OUT/new"),
     Making("decrypt-luks2", "decrypt", "-q", "-d", "IN/passphrase", "IN/luks2", "OUT/new"),
     Making("encrypt", "encrypt", "-q", *PLAIN_KEY, "IN/plaintext", "OUT/new", options=PLAIN_KEY),
@@ -422,7 +679,7 @@ FRAGILE = {
 }
 
 # What the kernel never answers: (depth, origin, call, code).
-IMPOSSIBLE = {(1, "cryptfuse", "read", errno.EIO), (1, "cryptfuse", "read", failcall.SHORT)}  # of /dev/fuse
+IMPOSSIBLE = {(depth, "cryptfuse", "read", code) for depth in (1, 2) for code in (errno.EIO, failcall.SHORT)}  # of /dev/fuse
 
 # What is not tested. (origin, call): reason
 EXCLUDED = {

@@ -57,6 +57,7 @@ class Walk:
         self.library = failcall.Library(args.preload)
         self.local = threading.local()
         self.names = iter(range(1000))
+        self.benches = []
         self.lock = threading.Lock()
         self.fired = collections.Counter()
         self.failures = []
@@ -68,15 +69,16 @@ class Walk:
             with self.lock:
                 folder = os.path.join(self.args.scratch, f"w{next(self.names)}")
             self.local.bench = scenarios.Bench(folder, self.args.program, self.library)
+            self.benches.append(self.local.bench)
         return self.local.bench
 
     def one(self, scenario, fault):
         bench = self.bench()
         try:
             result = scenario.run(bench, fault)
-        except scenarios.Wrong as e:
+        except (scenarios.Wrong, OSError) as e:
             bench.clear()
-            result = e.result
+            result = getattr(e, "result", scenarios.Result(None, 1, b"", ""))
             with self.lock:
                 self.failures.append(f"{scenario.name}: {fault.text(self.library)}: {e}")
                 print("FAIL:", self.failures[-1], flush=True)
@@ -92,6 +94,11 @@ class Walk:
         random.Random(1).shuffle(faults)
         for done in [pool.submit(self.one, scenario, f) for f in faults]:
             done.result()
+        for bench in self.benches:
+            wrong = scenario.finish(bench)
+            if wrong:
+                self.failures.append(f"{scenario.name}: at its end: {wrong}")
+                print("FAIL:", self.failures[-1], flush=True)
         n = sum(v for (name, _), v in self.fired.items() if name == scenario.name)
         print(f"# {scenario.name}: {len(faults)} faults, {n} reached, {time.monotonic() - start:.0f} s", flush=True)
 
