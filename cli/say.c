@@ -44,8 +44,8 @@ void cli_say(const char *fmt, ...)
 int cli_print_json(struct json_object *document, struct cf_err *err)
 {
 	CF_CLEANUP(cf_freep)
-	char *text = cf_json_text(document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-											JSON_C_TO_STRING_NOSLASHESCAPE);
+	char *text =
+		cf_json_text(document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (!text)
 		return cf_fail(err, -ENOMEM, "out of memory");
 	puts(text);

@@ -8,7 +8,8 @@
 
 struct json_object;
 
-/** cf_json_add, cf_json_append - give @value, which may be NULL for no memory, to an object or a list, which may be too */
+/** cf_json_add, cf_json_append - give @value, which may be NULL for no memory, to an object or a list, which may be too
+ */
 void cf_json_add(struct json_object *object, const char *key, struct json_object *value);
 void cf_json_append(struct json_object *list, struct json_object *value);
 

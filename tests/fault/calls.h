@@ -33,8 +33,8 @@ CALL(int, -1, fstat64, (int fd, struct stat64 *st), (fd, st), EIO)
 CALL(int, -1, fstatfs64, (int fd, struct statfs64 *st), (fd, st), EIO)
 CALL(int, -1, fstatvfs64, (int fd, struct statvfs64 *st), (fd, st), EIO)
 CALL(int, -1, statvfs64, (const char *path, struct statvfs64 *st), (path, st), EIO, EACCES)
-CALL(int, -1, fallocate64, (int fd, int mode, off64_t off, off64_t len), (fd, mode, off, len), ENOSPC, EOPNOTSUPP, EINTR,
-	 EIO)
+CALL(int, -1, fallocate64, (int fd, int mode, off64_t off, off64_t len), (fd, mode, off, len), ENOSPC, EOPNOTSUPP,
+	 EINTR, EIO)
 CALL(int, -1, ftruncate64, (int fd, off64_t len), (fd, len), EFBIG, ENOSPC, EIO)
 CALL(off64_t, -1, lseek64, (int fd, off64_t off, int whence), (fd, off, whence), EIO)
 CALL(int, -1, flock, (int fd, int how), (fd, how), ENOLCK, EINTR)
@@ -45,18 +45,19 @@ CALL(int, -1, close_range, (unsigned from, unsigned to, int flags), (from, to, f
 CALL(int, -1, mkdir, (const char *path, mode_t mode), (path, mode), ENOSPC, EACCES)
 CALL(char *, NULL, mkdtemp, (char *path), (path), ENOSPC, EACCES)
 CALL(int, -1, symlink, (const char *to, const char *path), (to, path), ENOSPC, EIO)
-CALL(int, -1, linkat, (int from_dir, const char *from, int dir, const char *to, int flags), (from_dir, from, dir, to, flags),
-	 ENOSPC, EPERM, EIO)
+CALL(int, -1, linkat, (int from_dir, const char *from, int dir, const char *to, int flags),
+	 (from_dir, from, dir, to, flags), ENOSPC, EPERM, EIO)
 CALL(int, -1, renameat2, (int from_dir, const char *from, int dir, const char *to, unsigned flags),
 	 (from_dir, from, dir, to, flags), ENOSPC, EINVAL, EIO)
 CALL(char *, NULL, realpath, (const char *path, char *out), (path, out), EACCES, ENOMEM)
 CALL(ssize_t, -1, readlink, (const char *path, char *out, size_t len), (path, out, len), EACCES, EIO)
 CALL(int, -1, chdir, (const char *path), (path), EACCES)
-CALL(ssize_t, -1, getxattr, (const char *path, const char *name, void *out, size_t len), (path, name, out, len), EIO, ENOMEM)
+CALL(ssize_t, -1, getxattr, (const char *path, const char *name, void *out, size_t len), (path, name, out, len), EIO,
+	 ENOMEM)
 
 /* Bytes. */
-XFER(pread64, (int fd, void *buf, size_t len, off64_t off), (fd, buf, len, off), (fd, buf, len / 2, off), EIO, FAILCALL_SHORT,
-	 EINTR, ENOMEM)
+XFER(pread64, (int fd, void *buf, size_t len, off64_t off), (fd, buf, len, off), (fd, buf, len / 2, off), EIO,
+	 FAILCALL_SHORT, EINTR, ENOMEM)
 XFER(pwrite64, (int fd, const void *buf, size_t len, off64_t off), (fd, buf, len, off), (fd, buf, len / 2, off), EIO,
 	 FAILCALL_SHORT, ENOSPC, EINTR, EDQUOT)
 XFER(read, (int fd, void *buf, size_t len), (fd, buf, len), (fd, buf, (len + 1) / 2), EINTR, EIO, FAILCALL_SHORT)
@@ -68,18 +69,20 @@ CALL(int, -1, fsync, (int fd), (fd), EIO, ENOSPC)
 CALL(ssize_t, -1, getrandom, (void *buf, size_t len, unsigned flags), (buf, len, flags), EINTR, ENOSYS)
 
 /* Between processes. */
-CALL(int, -1, socketpair, (int domain, int type, int protocol, int fds[2]), (domain, type, protocol, fds), EMFILE, ENOMEM)
+CALL(int, -1, socketpair, (int domain, int type, int protocol, int fds[2]), (domain, type, protocol, fds), EMFILE,
+	 ENOMEM)
 CALL(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol), EAFNOSUPPORT, EMFILE, ENOMEM)
 CALL(int, -1, bind, (int fd, const struct sockaddr *at, socklen_t len), (fd, at, len), ENOENT, EADDRINUSE, ENOMEM)
 CALL(int, -1, listen, (int fd, int n), (fd, n), EADDRINUSE)
 CALL(int, -1, connect, (int fd, const struct sockaddr *at, socklen_t len), (fd, at, len), ECONNREFUSED, EAGAIN)
-CALL(int, -1, accept4, (int fd, struct sockaddr *at, socklen_t *len, int flags), (fd, at, len, flags), EMFILE, ENOMEM, EINTR,
-	 ECONNABORTED)
-CALL(int, -1, setsockopt, (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len),
-	 ENOMEM)
+CALL(int, -1, accept4, (int fd, struct sockaddr *at, socklen_t *len, int flags), (fd, at, len, flags), EMFILE, ENOMEM,
+	 EINTR, ECONNABORTED)
+CALL(int, -1, setsockopt, (int fd, int level, int name, const void *value, socklen_t len),
+	 (fd, level, name, value, len), ENOMEM)
 CALL(ssize_t, -1, send, (int fd, const void *buf, size_t len, int flags), (fd, buf, len, flags), ENOBUFS, EINTR, ENOMEM,
 	 EPIPE)
-CALL(ssize_t, -1, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), ENOBUFS, EINTR, ETOOMANYREFS, EPIPE)
+CALL(ssize_t, -1, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), ENOBUFS, EINTR, ETOOMANYREFS,
+	 EPIPE)
 CALL(ssize_t, -1, recv, (int fd, void *buf, size_t len, int flags), (fd, buf, len, flags), EINTR, ENOMEM, ECONNRESET)
 CALL(ssize_t, -1, recvmsg, (int fd, struct msghdr *m, int flags), (fd, m, flags), EINTR, ENOMEM, ECONNRESET)
 CALL(int, -1, pipe, (int fds[2]), (fds), EMFILE)
@@ -115,12 +118,14 @@ CALL(int, 0, EVP_CipherInit_ex2,
 	 (EVP_CIPHER_CTX * ctx, const EVP_CIPHER *cipher, const unsigned char *key, const unsigned char *iv, int encrypt,
 	  const OSSL_PARAM params[]),
 	 (ctx, cipher, key, iv, encrypt, params), ENOMEM)
-CALL(int, 0, EVP_CipherUpdate, (EVP_CIPHER_CTX * ctx, unsigned char *out, int *out_len, const unsigned char *in, int len),
+CALL(int, 0, EVP_CipherUpdate,
+	 (EVP_CIPHER_CTX * ctx, unsigned char *out, int *out_len, const unsigned char *in, int len),
 	 (ctx, out, out_len, in, len), EIO)
-CALL(EVP_MD *, NULL, EVP_MD_fetch, (OSSL_LIB_CTX * ctx, const char *name, const char *properties), (ctx, name, properties),
-	 ENOMEM)
+CALL(EVP_MD *, NULL, EVP_MD_fetch, (OSSL_LIB_CTX * ctx, const char *name, const char *properties),
+	 (ctx, name, properties), ENOMEM)
 CALL(EVP_MD_CTX *, NULL, EVP_MD_CTX_new, (void), (), ENOMEM)
-CALL(int, 0, EVP_DigestInit_ex2, (EVP_MD_CTX * ctx, const EVP_MD *md, const OSSL_PARAM params[]), (ctx, md, params), ENOMEM)
+CALL(int, 0, EVP_DigestInit_ex2, (EVP_MD_CTX * ctx, const EVP_MD *md, const OSSL_PARAM params[]), (ctx, md, params),
+	 ENOMEM)
 CALL(int, 0, EVP_DigestUpdate, (EVP_MD_CTX * ctx, const void *data, size_t len), (ctx, data, len), EIO)
 CALL(int, 0, EVP_DigestFinal_ex, (EVP_MD_CTX * ctx, unsigned char *out, unsigned *len), (ctx, out, len), EIO)
 CALL(gcry_error_t, GPG_ERR_ENOMEM, gcry_cipher_open, (gcry_cipher_hd_t * h, int algo, int mode, unsigned flags),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* failcall.c - to be preloaded: the n-th use of a call fails (calls.h has the calls, failcall.h the order).
  *
- * FAILCALL names the file that the driver has made. Only cryptfuse is meant, not the programs it starts. A use is counted
- * by how many forks lie between the first process and the one that calls, and by who calls, told from the return address:
- * the program itself or one of its libraries. Any number of threads. It makes no system call of its own after its start,
- * so the daemon's sandbox changes nothing. */
+ * FAILCALL names the file that the driver has made. Only cryptfuse is meant, not the programs it starts. A use is
+ * counted by how many forks lie between the first process and the one that calls, and by who calls, told from the
+ * return address: the program itself or one of its libraries. Any number of threads. It makes no system call of its own
+ * after its start, so the daemon's sandbox changes nothing. */
 #include "config.h"
 
 #include <blkid.h>
@@ -92,8 +92,8 @@ static const struct {
 
 /* The beginnings of their files' names; what is none of them is the last. */
 static const char *const origins[FAILCALL_ORIGINS] = {
-	"cryptfuse",    "libc.so",    "libfuse3",  "libcrypto",  "libcryptsetup",
-	"libblkid.so",  "libjson-c",  "libgcrypt", "libseccomp", "other",
+	"cryptfuse",   "libc.so",   "libfuse3",  "libcrypto",  "libcryptsetup",
+	"libblkid.so", "libjson-c", "libgcrypt", "libseccomp", "other",
 };
 #define OTHER (FAILCALL_ORIGINS - 1)
 
@@ -206,7 +206,8 @@ static uint32_t fate(unsigned call, const void *caller)
 		return 0;
 	unsigned d = depth < FAILCALL_DEPTHS ? depth : FAILCALL_DEPTHS - 1, origin = origin_of(caller, &off);
 	atomic_fetch_add(&state->used[d][origin][call], 1);
-	if (atomic_load(&state->call) != call + 1 || atomic_load(&state->depth) != d || atomic_load(&state->origin) != origin)
+	if (atomic_load(&state->call) != call + 1 || atomic_load(&state->depth) != d ||
+		atomic_load(&state->origin) != origin)
 		return 0;
 	uint32_t seen = atomic_fetch_add(&state->seen, 1) + 1, n = atomic_load(&state->n);
 	if (seen != n && !(seen > n && atomic_load(&state->all_after)))
@@ -228,37 +229,37 @@ int __open64_2(const char *path, int flags); /* open64 where the flags are a con
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 /* The next one of that name, as a function of the same type. */
-#define REAL(name)                                                           \
-	__extension__({                                                          \
-		static __typeof__(&name) real_;                                      \
-		if (!real_)                                                          \
-			real_ = __extension__(__typeof__(&name))dlsym(RTLD_NEXT, #name); \
-		real_;                                                               \
+#define REAL(name)                                                            \
+	__extension__({                                                           \
+		static __typeof__(&name) real_;                                       \
+		if (!real_)                                                           \
+			real_ = __extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name); \
+		real_;                                                                \
 	})
 
 #pragma GCC visibility push(default)
 
-#define CALL(type, failed, name, params, args, ...)               \
-	type name params                                              \
-	{                                                             \
+#define CALL(type, failed, name, params, args, ...)                   \
+	type name params                                                  \
+	{                                                                 \
 		return fails(NAME_##name, CALLER) ? failed : REAL(name) args; \
 	}
-#define LAST(type, failed, name, params, args, ...)        \
-	type name params                                       \
-	{                                                      \
-		type done_ = REAL(name) args;                      \
+#define LAST(type, failed, name, params, args, ...)         \
+	type name params                                        \
+	{                                                       \
+		type done_ = REAL(name) args;                       \
 		return fails(NAME_##name, CALLER) ? failed : done_; \
 	}
-#define CODE(name, params, args, ...)               \
-	int name params                                 \
-	{                                               \
-		uint32_t code_ = fate(NAME_##name, CALLER); \
-		return code_ ? (int)code_ : REAL(name) args; \
-	}
-#define CODE_NEGATIVE(name, params, args, ...)       \
+#define CODE(name, params, args, ...)                \
 	int name params                                  \
 	{                                                \
 		uint32_t code_ = fate(NAME_##name, CALLER);  \
+		return code_ ? (int)code_ : REAL(name) args; \
+	}
+#define CODE_NEGATIVE(name, params, args, ...)        \
+	int name params                                   \
+	{                                                 \
+		uint32_t code_ = fate(NAME_##name, CALLER);   \
 		return code_ ? -(int)code_ : REAL(name) args; \
 	}
 #define XFER(name, params, args, half, ...)         \

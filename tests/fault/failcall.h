@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* failcall.h - what failcall.so and its driver share: a file that both map.
  *
- * The driver writes the order, the library the counts. Numbers only, all of one size, so that Python's ctypes reads it. */
+ * The driver writes the order, the library the counts. Numbers only, all of one size, so that Python's ctypes reads it.
+ */
 #ifndef CRYPTFUSE_FAILCALL_H
 #define CRYPTFUSE_FAILCALL_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define FAILCALL_DEPTHS 5u  /* forks between the first process and the one that calls; the last: that many and more */
+#define FAILCALL_DEPTHS 5u /* forks between the first process and the one that calls; the last: that many and more */
 #define FAILCALL_ORIGINS 10u
 #define FAILCALL_CALLS_MAX 160u
 #define FAILCALL_FRAMES 12u
@@ -20,7 +21,7 @@ struct failcall_state {
 	_Atomic uint32_t depth, origin, n, all_after, code;
 	/* What came of it. */
 	_Atomic uint32_t seen, fired;
-	_Atomic uint32_t crashed;                  /* the signal */
+	_Atomic uint32_t crashed;                   /* the signal */
 	_Atomic uint32_t frame[FAILCALL_FRAMES][2]; /* where: origin + 1, offset in it; 0 ends */
 	_Atomic uint32_t used[FAILCALL_DEPTHS][FAILCALL_ORIGINS][FAILCALL_CALLS_MAX];
 };
