@@ -76,7 +76,7 @@ ln "$IMG" "$S/hard"
 refuse 1 'itself' --force "$IMG" "$S/hard"
 refuse 1 'directory' --force "$IMG" "$S"
 refuse 1 'cannot be made' "$IMG" "$S/none/out"
-refuse 2 'folder' "$IMG" /proc/out
+refuse 2 'directory' "$IMG" /proc/out
 refuse 1 'does not name a file' "$IMG" "$S/new/"
 refuse 1 'holes' --sparse "$IMG" -
 refuse 1 "no 'sha257'" --digest sha256,sha257 "$IMG" "$S/new"
