@@ -117,6 +117,9 @@ int cli_askpass(const char *program, const char *prompt, uint64_t timeout_s, str
 int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_opts *out,
 						 struct cf_err *err) CF_MUST_CHECK;
 
+/** cli_journal_check - a journal must not be, or lie under, the mount point. @journal: NULL none. 0 or -EINVAL. */
+int cli_journal_check(const char *journal, const struct cf_serve_opts *s, struct cf_err *err) CF_MUST_CHECK;
+
 /** cli_fuse_check - is FUSE usable by this user, with @share? -ENODEV, -ENOENT something is missing; -EPERM. */
 int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
 

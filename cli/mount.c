@@ -282,6 +282,8 @@ static int check_target(struct mounting *m, struct cf_serve_opts *target, struct
 					   abs, abs);
 	}
 	int rc = cli_mountpoint_check(m->o.args[1], m->o.args[0], target, err);
+	if (!rc)
+		rc = cli_journal_check(m->o.volume.journal, target, err);
 	if (rc)
 		return rc;
 	if (target->kind != CF_MOUNT_DIRECTORY)

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,22 @@ int cli_mountpoint_check(const char *path, const char *image, struct cf_serve_op
 		(rc = check_owner(out->mountpoint, &mp, err)))
 		return rc;
 	return out->kind == CF_MOUNT_DIRECTORY ? check_empty(out->mountpoint, err) : 0;
+}
+
+/* Not the mount point either: it need not be there yet, but its folder must. */
+int cli_journal_check(const char *journal, const struct cf_serve_opts *s, struct cf_err *err)
+{
+	char folder[PATH_MAX], resolved[PATH_MAX];
+	const size_t len = strlen(s->mountpoint);
+	if (!journal)
+		return 0;
+	if (realpath(journal, resolved) && !strcmp(resolved, s->mountpoint))
+		return cf_fail(err, -EINVAL, "%s is both journal and mount point", journal);
+	snprintf(folder, sizeof(folder), "%s", journal);
+	if (s->kind == CF_MOUNT_DIRECTORY && realpath(dirname(folder), resolved) &&
+		!strncmp(resolved, s->mountpoint, len) && (!resolved[len] || resolved[len] == '/' || len == 1))
+		return cf_fail(err, -EINVAL, "the journal %s lies under the mount point %s", journal, s->mountpoint);
+	return 0;
 }
 
 /* ---- FUSE ---- */

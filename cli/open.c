@@ -63,7 +63,8 @@ static int plan_mount(const struct cli_opts *o, struct cf_serve_opts *s, struct 
 {
 	int rc = check_name(o->name, err);
 	if (rc || (rc = cli_mountpoint_check(o->args[1], o->args[0], s, err)) || (rc = check_cache(o, s, err)) ||
-		(rc = cf_session_check_transport(o->transport, err)) || (rc = cli_fuse_check(o->share, err)))
+		(rc = cli_journal_check(o->volume.journal, s, err)) || (rc = cf_session_check_transport(o->transport, err)) ||
+		(rc = cli_fuse_check(o->share, err)))
 		return rc;
 	snprintf(s->name, sizeof(s->name), "%s", o->name);
 	s->share = o->share;

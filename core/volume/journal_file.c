@@ -39,16 +39,33 @@ static int create(const char *path, struct cf_err *err)
 	return 0;
 }
 
+static bool is_image(const struct cf_image *image, const struct stat *st)
+{
+	struct stat part;
+	for (unsigned i = 0; i < image->n_parts; i++)
+		if (fstat(image->fd[i], &part) == 0 && part.st_dev == st->st_dev && part.st_ino == st->st_ino)
+			return true;
+	return false;
+}
+
 /* A link could come to lead elsewhere while records wait behind it. */
-static int find(const char *path, enum cf_access access, bool *created, struct cf_err *err)
+static int check_found(const char *path, const struct stat *st, const struct cf_image *image, struct cf_err *err)
+{
+	if (S_ISLNK(st->st_mode))
+		return cf_fail(err, -ENODEV, "the journal %s is a symbolic link: name the file itself", path);
+	if (is_image(image, st))
+		return cf_fail(err, -EINVAL, "the journal %s is the image itself: it needs a file of its own", path);
+	return 0;
+}
+
+static int find(const char *path, enum cf_access access, const struct cf_image *image, bool *created,
+				struct cf_err *err)
 {
 	struct stat st;
 	if (strlen(path) >= PATH_MAX)
 		return cf_fail(err, -ENODEV, "the name of the journal is too long");
 	if (lstat(path, &st) == 0)
-		return !S_ISLNK(st.st_mode)
-				   ? 0
-				   : cf_fail(err, -ENODEV, "the journal %s is a symbolic link: name the file itself", path);
+		return check_found(path, &st, image, err);
 	if (errno != ENOENT)
 		return cf_fail(err, errno == EACCES ? -EACCES : -ENODEV, "cannot look at the journal %s: %s", path,
 					   strerror(errno));
@@ -59,16 +76,12 @@ static int find(const char *path, enum cf_access access, bool *created, struct c
 	return rc;
 }
 
-static int check_kind(const char *path, int fd, const struct cf_image *image, struct stat *st, struct cf_err *err)
+static int check_kind(const char *path, int fd, struct stat *st, struct cf_err *err)
 {
-	struct stat other;
 	if (fstat(fd, st) != 0)
 		return cf_fail(err, -EIO, "cannot look at the journal %s: %s", path, strerror(errno));
 	if (!S_ISREG(st->st_mode))
 		return cf_fail(err, -ENODEV, "the journal %s is not a file", path);
-	for (unsigned i = 0; i < image->n_parts; i++)
-		if (fstat(image->fd[i], &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino)
-			return cf_fail(err, -EINVAL, "the journal %s is the image itself: it needs a file of its own", path);
 	return 0;
 }
 
@@ -133,11 +146,11 @@ int cf_journal_open_fd(const char *path, enum cf_access access, uint64_t bytes, 
 	CF_CLEANUP(cf_close_fd) int fd = -1;
 	struct stat st;
 	bool created = false;
-	int rc = find(path, access, &created, err);
+	int rc = find(path, access, image, &created, err);
 	if (!rc)
 		rc = open_locked(path, access, &fd, err);
 	if (!rc)
-		rc = check_kind(path, fd, image, &st, err);
+		rc = check_kind(path, fd, &st, err);
 	if (!rc)
 		rc = prepare(path, fd, access, bytes, &st, err);
 	if (!rc && created)
