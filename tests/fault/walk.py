@@ -26,15 +26,9 @@ class Fault(collections.namedtuple("Fault", "depth origin call n code all_after"
 
 
 def spread(count, first, more):
-    """The first uses, the last one, and some between, farther and farther apart."""
-    if count <= first + more:
-        return list(range(1, count + 1))
-    picked = set(range(1, first + 1)) | {count}
-    step = (count / first) ** (1 / more)
-    at = float(first)
-    for _ in range(more - 1):
-        at *= step
-        picked.add(min(int(at) + 1, count))
+    """The first uses, and so many of the others, each farther from the one before."""
+    picked = set(range(1, min(first, count) + 1))
+    picked.update(round((count / first) ** (i / more) * first) for i in range(1, more + 1) if count > first)
     return sorted(picked)
 
 

@@ -12,6 +12,7 @@ table "$S/other" $((BYTES / 512)) aes-cbc-plain64 "$(random_hex 32)" 0 0 sector_
 open_j() { open_vol "$M" --table "$S/table" --journal "$J" "$@" "$IMG" </dev/null; }
 plain_of() { cryptref -c cbc -k "$KEY" -s 4096 "$1" 0 0 $BYTES; }
 pending() { status_field "$V" pending; }
+nothing_pending() { [ "$(pending)" = 0 ]; }
 kill_daemon() {
 	kill -KILL "$(daemon_pid "$V")"
 	wait_for "the helper to unmount" gone "$M"
@@ -31,7 +32,7 @@ cp "$IMG" "$S/before"
 write_some
 [ "$(status_field "$V" records)" -gt 70 ] || fail "no records in the status"
 assert_match "the status" "^journal.file: $J" "$("$CRYPTFUSE" status "$M")"
-wait_for "what lies idle to reach the image" eval '[ "$(pending)" = 0 ]'
+wait_for "what lies idle to reach the image" nothing_pending
 plain_of "$IMG" | cmp - "$S/expected" || fail "the image is not what was written"
 open_again "$M" # the command of the status names the journal
 close_vol "$M"
