@@ -159,4 +159,7 @@ int64_t cli_now_ms(void);
 /** cli_holders - who keeps @mountpoint busy: "/dev/loop0, 1234 (vim)"; "" when nobody can be seen. */
 void cli_holders(const char *mountpoint, char *text, size_t text_size);
 
+/** cli_holders_loop - a loop device on a file below @mountpoint: 1 and its name; 0 none. */
+int cli_holders_loop(const char *mountpoint, char *device, size_t device_size) CF_MUST_CHECK;
+
 #endif

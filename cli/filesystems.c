@@ -86,7 +86,7 @@ static int refuse_type(const struct cli_mount_job *job, struct cf_err *err)
 /* ---- programs ---- */
 
 /* Where distributions keep such programs; an ordinary user's PATH often lacks it. */
-static int locate(const char *program, char path[static PATH_MAX])
+int cli_program_locate(const char *program, char path[static PATH_MAX])
 {
 	static const char *const folders[] = {"/usr/sbin", "/sbin",           "/usr/bin",
 										  "/bin",      "/usr/local/sbin", "/usr/local/bin"};
@@ -128,10 +128,16 @@ static void replay_before(const struct filesystem *fs, const struct cli_mount_jo
 {
 	if (strcmp(fs->program, "fuse2fs") != 0 || job->access == CF_READ_ONLY)
 		return;
-	if (locate("e2fsck", m->before.path) != 0)
+	if (cli_program_locate("e2fsck", m->before.path) != 0)
 		m->before.path[0] = '\0';
 	m->before.ok_status = 1; /* it has corrected something */
 	set_argv(&m->before, (const char *const[CLI_PROGRAM_ARGS]){"e2fsck", "-p", "-E", "journal_only", job->file});
+}
+
+static const char *or_udisks(void)
+{
+	char path[PATH_MAX];
+	return cli_program_locate("udisksctl", path) == 0 ? ", or --udisks" : "";
 }
 
 static int missing(const struct filesystem *fs, struct cf_err *err)
@@ -139,9 +145,10 @@ static int missing(const struct filesystem *fs, struct cf_err *err)
 	if (!fs->program)
 		return cf_fail(
 			err, -ENOENT,
-			"%s: only the kernel can mount it, and so only root; 'cryptfuse open' shows the volume as a file",
-			fs->type);
-	return cf_fail(err, -ENOENT, "%s: needs %s (Debian: apt install %s), or root", fs->type, fs->program, fs->package);
+			"%s: only the kernel can mount it, and so only root%s; 'cryptfuse open' shows the volume as a file",
+			fs->type, or_udisks());
+	return cf_fail(err, -ENOENT, "%s: needs %s (Debian: apt install %s), or root%s", fs->type, fs->program, fs->package,
+				   or_udisks());
 }
 
 /* A setuid program is root to FUSE, whatever it has dropped. */
@@ -159,10 +166,10 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 	if (fs->user == ROOT_ONLY && geteuid() != 0)
 		return cf_fail(
 			err, -EPERM,
-			"%s: %s works for root only: 'sudo cryptfuse mount' mounts it, 'cryptfuse open' shows the volume as a "
+			"%s: %s works for root only: 'sudo cryptfuse mount' mounts it%s, 'cryptfuse open' shows the volume as a "
 			"file to every user",
-			fs->type, fs->program);
-	if (!fs->program || locate(fs->program, m->mount.path) != 0)
+			fs->type, fs->program, or_udisks());
+	if (!fs->program || cli_program_locate(fs->program, m->mount.path) != 0)
 		return missing(fs, err);
 	m->mount.access = job->access;
 	if (is_setuid(m->mount.path) && cli_fuse_check(CF_SHARE_ROOT, &why) != 0)
@@ -184,8 +191,8 @@ static int by_daemon(const struct filesystem *fs, const struct cli_mount_job *jo
 static int by_kernel(const struct filesystem *fs, const struct cli_mount_job *job, struct cli_mounter *m,
 					 struct cf_err *err)
 {
-	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS};
-	if (locate("mount", m->mount.path) != 0)
+	*m = (struct cli_mounter){.mount.purpose = CLI_MOUNTS, .by_kernel = fs};
+	if (cli_program_locate("mount", m->mount.path) != 0)
 		return cf_fail(err, -ENOENT, "%s: needs mount (Debian: apt install mount)", fs->type);
 	add_option(m, "loop,nosuid,nodev");
 	add_option(m, job->access == CF_READ_ONLY || !fs->rw ? "ro" : "rw");
@@ -215,7 +222,7 @@ static int kernel_has(const char *name)
 static int prefer_kernel(const struct filesystem *fs)
 {
 	char path[PATH_MAX];
-	return geteuid() == 0 && (kernel_has(fs->kernel) || !fs->program || locate(fs->program, path) != 0);
+	return geteuid() == 0 && (kernel_has(fs->kernel) || !fs->program || cli_program_locate(fs->program, path) != 0);
 }
 
 int cli_mounter_find(const struct cli_mount_job *job, struct cli_mounter *out, struct cf_err *err)
@@ -224,4 +231,25 @@ int cli_mounter_find(const struct cli_mount_job *job, struct cli_mounter *out, s
 	if (!fs)
 		return refuse_type(job, err);
 	return prefer_kernel(fs) ? by_kernel(fs, job, out, err) : by_daemon(fs, job, out, err);
+}
+
+int cli_mounter_kernel_type(const struct cli_mount_job *job, const char **type, struct cf_err *err)
+{
+	const struct filesystem *fs = find_row(job->type);
+	if (!fs)
+		return refuse_type(job, err);
+	*type = fs->kernel;
+	return 0;
+}
+
+int cli_mounter_explain(const struct cli_mounter *m, int rc, const struct cf_err *why, struct cf_err *err)
+{
+	const struct filesystem *fs = m->by_kernel;
+	if (!fs || rc == -EINTR || kernel_has(fs->kernel))
+		return cf_fail(err, rc, "%s", why->text);
+	if (!fs->program)
+		return cf_fail(err, -ENODEV, "%s: the kernel has no %s, and no program is known here that mounts it", fs->type,
+					   fs->kernel);
+	return cf_fail(err, -ENODEV, "%s: the kernel has no %s, and %s is missing (Debian: apt install %s)", fs->type,
+				   fs->kernel, fs->program, fs->package);
 }

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +58,11 @@ static void first_line(const char *path, char *line, size_t size)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-static void find_loop_devices(struct holders *h)
+/* Up to the first @max of them. */
+static void find_loop_devices(struct holders *h, unsigned max)
 {
 	CF_CLEANUP(cf_close_dir) DIR *d = opendir("/sys/block");
-	for (const struct dirent *e; d && (e = readdir(d));) {
+	for (const struct dirent *e; d && h->n < max && (e = readdir(d));) {
 		char path[NAME_MAX + 64], backing[PATH_MAX];
 		snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", e->d_name);
 		first_line(path, backing, sizeof(backing));
@@ -132,10 +134,19 @@ void cli_holders(const char *mountpoint, char *text, size_t text_size)
 	struct holders h = {
 		.mountpoint = mountpoint, .mountpoint_len = strlen(mountpoint), .text = text, .text_size = text_size};
 	text[0] = '\0';
-	find_loop_devices(&h);
+	find_loop_devices(&h, UINT_MAX);
 	find_processes(&h);
 	if (h.n > NAMED_MAX) {
 		const size_t len = strlen(text);
 		snprintf(text + len, text_size - len, " and %u more", h.n - NAMED_MAX);
 	}
+}
+
+int cli_holders_loop(const char *mountpoint, char *device, size_t device_size)
+{
+	struct holders h = {
+		.mountpoint = mountpoint, .mountpoint_len = strlen(mountpoint), .text = device, .text_size = device_size};
+	device[0] = '\0';
+	find_loop_devices(&h, 1);
+	return h.n != 0;
 }

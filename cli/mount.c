@@ -30,6 +30,7 @@
 #include "cryptfuse/session.h"
 #include "cryptfuse/spec.h"
 #include "mounter.h"
+#include "udisks.h"
 #include "undo.h"
 
 #define ENDING_NS 20000000L
@@ -52,6 +53,11 @@ static const struct cli_option inner_options[] = {
 	 .arg = "OPTIONS",
 	 .help = "for the program that mounts it, with commas between",
 	 CLI_FIELD(mount_options)},
+	{.name = "udisks",
+	 .kind = CLI_SET,
+	 .help = "let udisks mount it, by the kernel, at a place that udisks chooses",
+	 CLI_FIELD(udisks),
+	 .value = 1},
 	{.name = "allow-root",
 	 .kind = CLI_SET,
 	 .help = "let root use the files too",
@@ -108,6 +114,8 @@ static void add_own_words(const struct cli_opts *o, struct cf_open_plan *plan)
 	}
 	if (o->mount_options)
 		cf_open_command_add(plan, "--mount-options", o->mount_options);
+	if (o->udisks)
+		cf_open_command_add(plan, "--udisks", NULL);
 	if (o->share != CF_SHARE_OWNER)
 		cf_open_command_add(plan, o->share == CF_SHARE_ROOT ? "--allow-root" : "--allow-other", NULL);
 }
@@ -208,12 +216,14 @@ static int run_programs(struct mounting *m, const struct cli_mounter *mounter, c
 						struct cf_err *err)
 {
 	const enum cli_verbosity verbosity = m->o.verbose ? CLI_VERBOSE : CLI_QUIET;
+	struct cf_err why = {0};
 	int rc = 0;
 	if (mounter->before.path[0])
 		rc = cli_mounter_run(&mounter->before, &m->place, before, verbosity, &m->signals, err);
 	if (rc || (rc = cli_interrupted(&m->signals)))
 		return rc;
-	return cli_mounter_run(&mounter->mount, &m->place, before, verbosity, &m->signals, err);
+	rc = cli_mounter_run(&mounter->mount, &m->place, before, verbosity, &m->signals, &why);
+	return rc ? cli_mounter_explain(mounter, rc, &why, err) : 0;
 }
 
 static int run_mounter(struct mounting *m, const struct cli_mounter *mounter, struct cf_err *err)
@@ -234,6 +244,17 @@ static int run_mounter(struct mounting *m, const struct cli_mounter *mounter, st
 	return rc ? cf_fail(err, rc, "%s has mounted %s, but it does not answer: %s", program, target, strerror(-rc)) : 0;
 }
 
+/* Only what --fs says overrules what udisks finds. */
+static int mount_by_udisks(const struct mounting *m, const struct cli_mount_job *job, struct cf_err *err)
+{
+	const char *type = NULL;
+	int rc = cli_mounter_kernel_type(job, &type, err);
+	if (rc ||
+		(rc = cli_udisks_mount(&m->place, job, m->o.fs ? type : NULL, m->o.verbose ? CLI_VERBOSE : CLI_QUIET, err)))
+		return rc;
+	return cli_interrupted(&m->signals);
+}
+
 static int mount_inside(struct mounting *m, struct cf_err *err)
 {
 	char file[2 * PATH_MAX];
@@ -245,6 +266,8 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 									  .access = m->o.volume.access,
 									  .share = m->o.share,
 									  .more = m->o.mount_options};
+	if (m->o.udisks)
+		return mount_by_udisks(m, &job, err);
 	int rc = cli_mounter_find(&job, &mounter, err);
 	if (rc || (rc = run_mounter(m, &mounter, err)))
 		return rc;
@@ -253,7 +276,7 @@ static int mount_inside(struct mounting *m, struct cf_err *err)
 
 static void say_mounted(const struct mounting *m)
 {
-	char size[32], cipher[CF_SPEC_TEXT], where[32] = "";
+	char size[32], cipher[CF_SPEC_TEXT], where[32] = "", at[PATH_MAX];
 	const struct cf_open_plan *plan = &m->out->plan;
 	const struct cli_choice *c = &m->out->choice;
 	if (m->o.batch)
@@ -262,19 +285,25 @@ static void say_mounted(const struct mounting *m)
 	cf_spec_format_cipher(&plan->cipher, cipher, sizeof(cipher));
 	if (c->partition)
 		snprintf(where, sizeof(where), " in partition %u", c->partition);
-	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s%s", m->o.args[0], m->place.target, plan->type, size, cipher,
-			plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "", c->label, where);
+	const int elsewhere = cli_place_read(&m->place, "at", at);
+	cli_say("%s is mounted at %s: %s, %s, %s%s, %s%s%s%s", m->o.args[0], elsewhere ? at : m->place.target, plan->type,
+			size, cipher, plan->access == CF_READ_ONLY ? ", read-only" : "", c->type, c->label[0] ? ", label " : "",
+			c->label, where);
+	if (elsewhere)
+		cli_say("not at %s, since udisks chooses the place; 'cryptfuse umount %s' undoes it", m->place.target,
+				m->place.target);
 }
 
 /* ---- before anything is done ---- */
 
 static int check_target(struct mounting *m, struct cf_serve_opts *target, struct cf_err *err)
 {
-	char abs[PATH_MAX];
+	char abs[PATH_MAX], by[PATH_MAX];
 	struct cli_place old = {.lock = -1};
 	struct cf_mount there;
 	if (cf_mounts_resolve(m->o.args[1], abs) == 0 && cli_place_find(abs, &old)) {
-		const int is_there = cf_mounts_find_any(abs, &there) == 1 && cli_place_is_device(&old, &there);
+		const int is_there = cli_place_read(&old, "at", by) ||
+							 (cf_mounts_find_any(abs, &there) == 1 && cli_place_is_device(&old, &there));
 		cli_place_fini(&old);
 		return cf_fail(err, -EBUSY,
 					   is_there ? "%s: something is mounted here already; 'cryptfuse umount %s' undoes it"
@@ -288,6 +317,8 @@ static int check_target(struct mounting *m, struct cf_serve_opts *target, struct
 		return rc;
 	if (target->kind != CF_MOUNT_DIRECTORY)
 		return cf_fail(err, -ENOTDIR, "%s is not a directory", m->o.args[1]);
+	if (m->o.udisks && (rc = cli_udisks_check(m->o.share, err)))
+		return rc;
 	return cli_fuse_check(m->o.share, err);
 }
 

@@ -186,22 +186,22 @@ static int await_report(int report, pid_t keeper, const struct cli_signals *sign
 	return read(report, status, sizeof(*status)) == (ssize_t)sizeof(*status) ? 0 : -EIO;
 }
 
-/* Its first line is the reason, as far as one can tell; all of them with --verbose. */
+/* One of its lines is the reason, as far as one can tell; all of them with --verbose. */
 static int judge(const struct cli_program *p, enum cli_verbosity verbosity, int status, int said, struct cf_err *err)
 {
 	const int failed = !WIFEXITED(status) || WEXITSTATUS(status) > p->ok_status;
-	char text[4096], first[256] = "", *save = NULL;
+	char text[4096], reason[256] = "", *save = NULL;
 	const ssize_t n = pread(said, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (verbosity == CLI_VERBOSE)
 			cli_say("%s: %s", p->argv[0], line);
-		if (!first[0])
-			snprintf(first, sizeof(first), ": %.200s", line);
+		if (!reason[0] || p->reason == CLI_LAST_LINE)
+			snprintf(reason, sizeof(reason), ": %.200s", line);
 	}
-	cli_printable(first);
+	cli_printable(reason);
 	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", p->argv[0], WIFSIGNALED(status) ? "signal" : "status",
-							WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), first)
+							WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), reason)
 				  : 0;
 }
 

@@ -20,8 +20,8 @@ struct cli_signals;
 enum cli_verbosity { CLI_QUIET, CLI_VERBOSE };
 
 /** cli_mounter_run - run a program, to the end of its first process
- * @before: what lay on the target of the place   @verbosity: CLI_VERBOSE: what it says is said, too; on failure its
- * first line always is.
+ * @before: what lay on the target of the place; not used of a program that ends   @verbosity: CLI_VERBOSE: what it says
+ * is said, too; on failure its reason always is.
  * @signals: one that comes ends the program. 0; -EIO it failed; -EINTR. */
 int cli_mounter_run(const struct cli_program *program, const struct cli_place *place, const struct cf_mount *before,
 					enum cli_verbosity verbosity, const struct cli_signals *signals, struct cf_err *err) CF_MUST_CHECK;

@@ -65,6 +65,7 @@ struct cli_opts {
 	const char *fs;            /* mount: the file system, instead of what is found */
 	const char *mount_options; /* of its own */
 	uint64_t inner_partition;  /* 0: not given */
+	unsigned udisks;           /* mount: by it, where it likes */
 
 	unsigned json;
 	unsigned help;

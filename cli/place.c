@@ -132,8 +132,11 @@ static int find_in(const char *base, const char *target, struct cli_place *out)
 	CF_CLEANUP(cf_close_dir) DIR *d = is_private(base) ? opendir(base) : NULL;
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct cli_place p = {.lock = -1};
+		char at[PATH_MAX];
 		if (strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) != 0 || join(base, e->d_name, p.dir) != 0 ||
-			!read_link(p.dir, "target", p.target) || strcmp(p.target, target) != 0 || fill_in(&p) != 0)
+			!read_link(p.dir, "target", p.target) ||
+			(strcmp(p.target, target) != 0 && (!read_link(p.dir, "at", at) || strcmp(at, target) != 0)) ||
+			fill_in(&p) != 0)
 			continue;
 		*out = p;
 		return 1;
@@ -160,7 +163,8 @@ int cli_place_target(const char *mountpoint, char target[static PATH_MAX])
 		return 0;
 	*name = '\0';
 	name = strrchr(dir, '/');
-	return name && !strncmp(name + 1, PREFIX, sizeof(PREFIX) - 1) && read_link(dir, "target", target);
+	return name && !strncmp(name + 1, PREFIX, sizeof(PREFIX) - 1) &&
+		   (read_link(dir, "at", target) || read_link(dir, "target", target));
 }
 
 /* ---- what was mounted ---- */
@@ -223,7 +227,7 @@ void cli_place_fini(struct cli_place *p)
 
 void cli_place_remove(struct cli_place *p)
 {
-	static const char *const names[] = {"device", "ended", "lock", "target", "undoing"};
+	static const char *const names[] = {"at", "device", "ended", "lock", "target", "udisks", "undoing"};
 	char path[PATH_MAX];
 	cli_place_fini(p);
 	if (!p->dir[0])

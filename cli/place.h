@@ -6,6 +6,8 @@
  *                      /device        a link to MAJOR:MINOR, what was mounted at DIRECTORY
  *                      /lock          locked as long as the keeper of the file system runs
  *                      /ended         a link to words: how it ended, if that was not well
+ *                      /udisks       a link to anything: udisks has mounted the file system
+ *                      /at           a link to where it did, which is not DIRECTORY
  *                      /undoing       a link to anything: `umount` is at work
  *
  * BASE belongs to the user alone. One thread. */
@@ -30,10 +32,12 @@ struct cli_place {
  * failure. */
 int cli_place_make(const char *target, struct cli_place *out, struct cf_err *err) CF_MUST_CHECK;
 
-/** cli_place_find - the one of this user whose target is @target. 1 found, its lock open but not held; 0 none. */
+/** cli_place_find - the one of this user whose target, or "at", is @target. 1 found, its lock open but not held; 0
+ * none. */
 int cli_place_find(const char *target, struct cli_place *out) CF_MUST_CHECK;
 
-/** cli_place_target - the target of the place that a volume's mount point lies in. 1; 0 it lies in none. */
+/** cli_place_target - where the file system is to be found whose volume's mount point is in a place. 1; 0 it lies in
+ * none. */
 int cli_place_target(const char *mountpoint, char target[static PATH_MAX]) CF_MUST_CHECK;
 
 /** cli_place_path - @out: a name in the place; -ENAMETOOLONG. */

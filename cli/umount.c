@@ -15,6 +15,7 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
 #include "mounter.h"
+#include "udisks.h"
 #include "undo.h"
 
 #define RELEASE_TRIES 50 /* a loop device may be let go of a moment after the unmount */
@@ -36,6 +37,9 @@ static int unmount_inner(const struct cli_place *p, struct cf_err *err)
 {
 	struct cf_mount m;
 	struct cf_err why = {0};
+	char by[PATH_MAX];
+	if (cli_place_read(p, "udisks", by))
+		return cli_udisks_undo(p, err);
 	int rc = cf_mounts_find_any(p->target, &m);
 	if (rc < 0)
 		return cf_fail(err, rc, "the list of mounts cannot be read: %s", strerror(-rc));

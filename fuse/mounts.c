@@ -72,10 +72,14 @@ static enum cf_mount_top parse_line(char *line, struct cf_mount *m)
 		return CF_TOP_NONE;
 	const char *type = strtok_r(rest + 3, " \n", &save);
 	const char *source = strtok_r(NULL, " \n", &save);
-	if (!type || !source || strcmp(type, FS_TYPE) != 0)
+	if (!type || !source || unescape(source, m->source) != 0) {
+		m->source[0] = '\0';
+		return CF_TOP_OTHER;
+	}
+	if (strcmp(type, FS_TYPE) != 0)
 		return CF_TOP_OTHER;
 	m->uid = user_id(strtok_r(NULL, " \n", &save));
-	return unescape(source, m->source) == 0 ? CF_TOP_CRYPTFUSE : CF_TOP_OTHER;
+	return CF_TOP_CRYPTFUSE;
 }
 
 /* Every line of a mountinfo file, ours or not. */
@@ -163,6 +167,27 @@ int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out)
 	struct search s = {.mountpoint = mountpoint, .out = out};
 	int r = each(MOUNTINFO, keep_top, &s);
 	return r < 0 ? r : s.top != CF_TOP_NONE;
+}
+
+struct source_search {
+	const char *source;
+	struct cf_mount *out;
+};
+
+static int stop_at_source(void *ctx, enum cf_mount_top kind, const struct cf_mount *m)
+{
+	struct source_search *s = ctx;
+	(void)kind;
+	if (strcmp(m->source, s->source) != 0)
+		return 0;
+	*s->out = *m;
+	return 1;
+}
+
+int cf_mounts_find_source(const char *source, struct cf_mount *out)
+{
+	struct source_search s = {.source = source, .out = out};
+	return each(MOUNTINFO, stop_at_source, &s);
 }
 
 int cf_mounts_top(const char *mountpoint)

@@ -13,7 +13,7 @@ struct cf_err;
 
 struct cf_mount {
 	char mountpoint[PATH_MAX];
-	char source[PATH_MAX];         /* fsname: the image */
+	char source[PATH_MAX];         /* of a cryptfuse mount the image (fsname) */
 	unsigned dev_major, dev_minor; /* of the mounted file system: names the FUSE connection */
 	uid_t uid;                     /* user_id= */
 };
@@ -28,9 +28,12 @@ enum cf_mount_top { CF_TOP_NONE, CF_TOP_OTHER, CF_TOP_CRYPTFUSE };
 /** cf_mounts_top - which of them; -errno if mountinfo cannot be read. */
 int cf_mounts_top(const char *mountpoint) CF_MUST_CHECK;
 
-/** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has mount
- * point and device only. 1 found, 0 none, -errno. */
+/** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has no uid. 1 found, 0 none, -errno. */
 int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
+
+/** cf_mounts_find_source - the first mount of any kind whose source is @source, e.g. "/dev/loop0": its mount point and
+ * device. 1 found, 0 none, -errno. */
+int cf_mounts_find_source(const char *source, struct cf_mount *out) CF_MUST_CHECK;
 
 /** cf_mounts_each - every cryptfuse mount, in order. @fn returns non-zero to stop, which is returned. */
 int cf_mounts_each(int (*fn)(void *ctx, const struct cf_mount *m), void *ctx);

@@ -84,7 +84,7 @@ only_kernel() { # TYPE SIZE MKFS…
 	encrypted "$S/$type"
 	rm "$S/$type"
 	if ! kernel_has "$type"; then
-		refused 1 "unknown filesystem type '$type'" "${OPTS[@]}" "$S/$type.enc"
+		refused 4 "$type: the kernel has no $type, and no program is known here" "${OPTS[@]}" "$S/$type.enc"
 		rm "$S/$type.enc"
 		return
 	fi
