@@ -58,6 +58,8 @@ static int journal_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 	pthread_mutex_lock(&j->place_mutex);
 	atomic_store(&j->image_changed, 1);
 	rc = j->image->ops->punch(j->image, off, len);
+	if (!rc) /* before any record says that zeros are what was there */
+		rc = cf_journal_sync_image(j);
 	pthread_mutex_unlock(&j->place_mutex);
 	return rc;
 }

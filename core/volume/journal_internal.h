@@ -61,6 +61,7 @@ struct cf_journal_hand {
 	struct cf_journal_half *half;   /* that it writes in; NULL none */
 	uint64_t epoch;
 	uint32_t slot, n; /* the first, and how many */
+	bool builds;      /* on a record of the epoch before that may not be durable yet */
 };
 
 struct cf_journal {

@@ -120,11 +120,14 @@ static int claim(struct cf_journal *j, struct cf_journal_hand *h, uint64_t off, 
 		h->half->used += h->n;
 		h->half->writers++;
 		h->epoch = j->head;
+		h->builds = false;
 		for (uint32_t i = 0; i < h->n; i++) {
 			const uint64_t at = off + (uint64_t)i * j->du_bytes;
 			h->found[i] = cf_journal_find(j, at);
 			if (h->found[i].half)
 				h->found[i].half->readers++;
+			if (h->found[i].half && h->found[i].half != h->half)
+				h->builds = h->builds || h->found[i].slot >= h->found[i].half->durable;
 			h->half->slot[h->slot + i].sector = at / CF_SECTOR_BYTES;
 		}
 	}
@@ -214,7 +217,10 @@ static int old_tags(struct cf_journal *j, struct cf_journal_hand *h, uint64_t of
 static int append(struct cf_journal *j, struct cf_journal_hand *h, const uint8_t *buf, uint64_t off, uint32_t *done)
 {
 	size_t written = 0;
-	int rc = old_tags(j, h, off);
+	/* Its "old" is that one's "new": if only this record survived a crash, the image would be neither. */
+	int rc = h->builds ? cf_journal_sync_log(j) : 0;
+	if (!rc)
+		rc = old_tags(j, h, off);
 	for (uint32_t i = 0; i < h->n && !rc; i++) {
 		const uint32_t slot = h->slot + i;
 		uint8_t *record = h->records + i * j->record_bytes;
