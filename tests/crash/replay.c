@@ -61,21 +61,42 @@ struct duty {
 	struct crash_model killed, synced;
 };
 
-static void crash(const struct crash_run *r, const struct duty *must, const struct crash_disk *d, struct crash_judge *j,
-				  size_t upto, enum crash_loss loss, uint64_t *random, uint8_t *image)
+/* All that a crash finds, and what comes of it. */
+struct scene {
+	struct duty must;
+	struct crash_disk disk[CRASH_STORES];
+	struct crash_judge judge;
+	uint8_t *image, *log;
+	uint64_t random;
+};
+
+static void crash(const struct crash_run *r, struct scene *s, size_t upto, enum crash_loss loss)
 {
 	static const char *const names[] = {"kill -9", "everything unsynced lost", "a part lost"};
-	j->model = loss == CRASH_LOSES_NOTHING ? &must->killed : &must->synced;
-	crash_disk_crash(d, &r->trace, upto, loss, random, image);
-	crash_judge_image(j, upto, image, names[loss]);
+	struct cf_err err = {.code = 0};
+	int rc = 0;
+	s->judge.model = loss == CRASH_LOSES_NOTHING ? &s->must.killed : &s->must.synced;
+	if (r->log == CRASH_NO_LOG) {
+		crash_disk_crash(&s->disk[CRASH_TOP], &r->trace, upto, loss, &s->random, s->image);
+	} else {
+		crash_disk_crash(&s->disk[CRASH_IMAGE], &r->trace, upto, loss, &s->random, s->image);
+		crash_disk_crash(&s->disk[CRASH_LOG], &r->trace, upto, loss, &s->random, s->log);
+		rc = crash_run_recover(r, s->image, s->log, &err);
+	}
+	if (rc)
+		crash_judge_refuse(&s->judge, upto, names[loss], err.text);
+	else
+		crash_judge_image(&s->judge, upto, s->image, names[loss]);
 	all.n_crashes++;
 }
 
 /* Event @i has happened. Returns whether a crash now differs from one before. */
-static bool pass(const struct crash_run *r, size_t i, struct duty *must, struct crash_disk *d)
+static bool pass(const struct crash_run *r, size_t i, struct scene *s)
 {
 	const struct crash_event *e = &r->trace.event[i];
-	crash_disk_pass(d, &r->trace, i);
+	struct duty *must = &s->must;
+	for (unsigned k = 0; k < CRASH_STORES; k++)
+		crash_disk_pass(&s->disk[k], &r->trace, i);
 	if (e->kind == CRASH_EV_BEGIN) {
 		crash_model_begin(&must->killed, e->who);
 		crash_model_begin(&must->synced, e->who);
@@ -94,57 +115,71 @@ static bool pass(const struct crash_run *r, size_t i, struct duty *must, struct 
 	return true;
 }
 
-static uint64_t replay(struct crash_run *r, const char *name)
+static void scene_init(struct scene *s, struct crash_run *r, const char *name)
 {
-	struct duty must;
-	struct crash_disk d;
-	uint64_t random = all.seed;
-	uint8_t *image = malloc((size_t)r->image_bytes), *plain = malloc((size_t)r->work.bytes);
-	struct crash_judge j = {.name = name,
-							.trace = &r->trace,
-							.top = &d,
-							.tear = r->shape->tear,
-							.data_off = r->shape->data_off,
-							.bytes = r->work.bytes,
-							.du_bytes = r->shape->du_bytes,
-							.decrypt = crash_run_decrypt,
-							.ctx = r,
-							.holes = r->shape->holes};
-	if (!image || !plain)
+	uint8_t *plain = malloc((size_t)r->work.bytes);
+	*s = (struct scene){
+		.random = all.seed, .image = malloc((size_t)r->image_bytes), .log = malloc((size_t)r->log_bytes)};
+	if (!s->image || !s->log || !plain)
 		errx(2, "no memory");
 	decrypt_first(r, plain);
-	crash_model_init(&must.killed, &r->work, plain);
-	crash_model_init(&must.synced, &r->work, plain);
-	crash_disk_init(&d, 0, r->first, r->image_bytes);
-	crash_judge_init(&j);
+	crash_model_init(&s->must.killed, &r->work, plain);
+	crash_model_init(&s->must.synced, &r->work, plain);
+	free(plain);
+	crash_disk_init(&s->disk[CRASH_TOP], CRASH_TOP, r->first, r->image_bytes);
+	crash_disk_init(&s->disk[CRASH_IMAGE], CRASH_IMAGE, r->first, r->image_bytes);
+	crash_disk_init(&s->disk[CRASH_LOG], CRASH_LOG, r->first_log ? r->first_log : s->log, r->log_bytes);
+	s->judge = (struct crash_judge){.name = name,
+									.trace = &r->trace,
+									.top = &s->disk[CRASH_TOP],
+									.tear = r->log == CRASH_NO_LOG ? r->shape->tear : CRASH_TEAR_NEVER,
+									.data_off = r->shape->data_off,
+									.bytes = r->work.bytes,
+									.du_bytes = r->shape->du_bytes,
+									.decrypt = crash_run_decrypt,
+									.ctx = r,
+									.holes = r->shape->holes};
+	crash_judge_init(&s->judge);
+}
+
+static void scene_fini(struct scene *s)
+{
+	crash_judge_fini(&s->judge);
+	for (unsigned k = 0; k < CRASH_STORES; k++)
+		crash_disk_fini(&s->disk[k]);
+	crash_model_fini(&s->must.killed);
+	crash_model_fini(&s->must.synced);
+	free(s->image);
+	free(s->log);
+}
+
+static uint64_t replay(struct crash_run *r, const char *name)
+{
+	static struct scene s;
+	scene_init(&s, r, name);
 	for (size_t i = 0; i < r->trace.n; i++) {
-		if (!pass(r, i, &must, &d))
+		if (!pass(r, i, &s))
 			continue;
 		all.n_prefixes++;
-		crash(r, &must, &d, &j, i + 1, CRASH_LOSES_NOTHING, &random, image);
-		crash(r, &must, &d, &j, i + 1, CRASH_LOSES_ALL, &random, image);
+		crash(r, &s, i + 1, CRASH_LOSES_NOTHING);
+		crash(r, &s, i + 1, CRASH_LOSES_ALL);
 		for (unsigned k = 0; k < all.n_random; k++)
-			crash(r, &must, &d, &j, i + 1, CRASH_LOSES_SOME, &random, image);
+			crash(r, &s, i + 1, CRASH_LOSES_SOME);
 	}
-	all.n_torn += j.n_torn;
-	const uint64_t n = j.n_violations;
-	crash_judge_fini(&j);
-	crash_disk_fini(&d);
-	crash_model_fini(&must.killed);
-	crash_model_fini(&must.synced);
-	free(image);
-	free(plain);
+	all.n_torn += s.judge.n_torn;
+	const uint64_t n = s.judge.n_violations;
+	scene_fini(&s);
 	return n;
 }
 
-static void run_shape(const struct crash_shape *s)
+static void run_shape(const struct crash_shape *s, enum crash_log log)
 {
 	struct crash_run r;
 	const uint64_t prefixes = all.n_prefixes, crashes = all.n_crashes, torn = all.n_torn;
-	crash_run_init(&r, s, all.seed, all.factor, CRASH_SYNCS);
+	crash_run_init(&r, s, log, all.seed, all.factor, CRASH_SYNCS);
 	crash_run_record(&r);
 	const uint64_t n = replay(&r, r.name);
-	printf("%-32s %s %5zu events, %5" PRIu64 " prefixes, %6" PRIu64 " crashes, %6" PRIu64 " torn data units, %" PRIu64
+	printf("%-40s %s %5zu events, %5" PRIu64 " prefixes, %6" PRIu64 " crashes, %6" PRIu64 " torn data units, %" PRIu64
 		   " violations\n",
 		   r.name, s->holes == CRASH_HOLES ? "holes" : "     ", r.trace.n, all.n_prefixes - prefixes,
 		   all.n_crashes - crashes, all.n_torn - torn, n);
@@ -156,7 +191,7 @@ static void run_shape(const struct crash_shape *s)
 static void run_lie(void)
 {
 	struct crash_run r;
-	crash_run_init(&r, &shapes[0], all.seed, all.factor, CRASH_SYNC_LIES);
+	crash_run_init(&r, &shapes[0], CRASH_NO_LOG, all.seed, all.factor, CRASH_SYNC_LIES);
 	crash_run_record(&r);
 	all.n_lies_found = replay(&r, NULL);
 	crash_run_fini(&r);
@@ -198,7 +233,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	for (size_t i = 0; i < CF_ARRAY_LEN(shapes); i++)
 		if (wanted(&shapes[i], argv + optind))
-			run_shape(&shapes[i]);
+			for (enum crash_log log = CRASH_NO_LOG; log <= CRASH_LOG_BEFORE; log++)
+				run_shape(&shapes[i], log);
 	const uint64_t torn = all.n_torn, prefixes = all.n_prefixes, crashes = all.n_crashes;
 	run_lie();
 	printf("seed %" PRIu64 ": %" PRIu64 " prefixes, %" PRIu64 " crashes, of them %" PRIu64

@@ -9,10 +9,15 @@
 #include <string.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/journal.h"
 #include "cryptfuse/spec.h"
 #include "cryptfuse/volume.h"
 
 #define TAIL_BYTES 1024u /* of the image, behind the volume */
+
+/* The journal's file is so small that it is full again and again. */
+#define LOG_MIN (160u << 10)
+#define LOG_DU 6u
 
 struct thread {
 	pthread_t id;
@@ -64,6 +69,7 @@ static struct cf_cipher *ciphers(struct crash_run *r)
 		errx(2, "%s", err.text);
 	spec.key_bytes = cf_cipher_default_key_bytes(&spec);
 	fill(r->key, spec.key_bytes, 1);
+	r->key_bytes = spec.key_bytes;
 	const bool plain_iv = strcmp(spec.iv, "plain64") == 0;
 	if (plain_iv && (strcmp(spec.mode, "xts") == 0 || strcmp(spec.mode, "cbc") == 0 || strcmp(spec.mode, "ctr") == 0)) {
 		r->ref = (struct ref){.iv_mode = *spec.essiv_hash ? "essiv" : "plain64", .du_bytes = spec.du_bytes};
@@ -73,22 +79,67 @@ static struct cf_cipher *ciphers(struct crash_run *r)
 	return new_cipher(&spec, r->key, CF_PATH_AUTO, r->shape->n_threads);
 }
 
-void crash_run_init(struct crash_run *r, const struct crash_shape *s, uint64_t seed, uint64_t factor,
-					enum crash_sync sync)
+static int wrap(const struct crash_run *r, struct cf_backing **b, struct cf_backing **log, struct cf_err *err)
+{
+	const struct cf_journal_opts opts = {.key = r->key,
+										 .key_bytes = r->key_bytes,
+										 .cipher = r->shape->cipher,
+										 .uuid = "",
+										 .data_off = r->shape->data_off,
+										 .bytes = r->work.bytes,
+										 .du_bytes = r->shape->du_bytes,
+										 .n_callers = r->shape->n_threads};
+	return cf_journal_wrap(b, log, &opts, err);
+}
+
+int crash_run_recover(const struct crash_run *r, uint8_t *image, uint8_t *log, struct cf_err *err)
+{
+	struct cf_backing *b = &crash_store_new(NULL, 0, image, r->image_bytes)->base;
+	struct cf_backing *l = &crash_store_new(NULL, 0, log, r->log_bytes)->base;
+	int rc = wrap(r, &b, &l, err);
+	if (!rc)
+		rc = cf_backing_read_full(b, image, (size_t)r->image_bytes, 0);
+	cf_backing_free(&b);
+	if (l)
+		cf_backing_free(&l);
+	return rc;
+}
+
+/* The journal's file as it is made: its name and version, and nothing in it. */
+static struct cf_backing *stores(struct crash_run *r, enum crash_sync sync)
+{
+	struct cf_err err = {.code = 0};
+	struct crash_store *image =
+		crash_store_new(&r->trace, r->log == CRASH_NO_LOG ? CRASH_TOP : CRASH_IMAGE, r->first, r->image_bytes);
+	struct cf_backing *b = &image->base;
+	image->sync = sync;
+	if (r->log == CRASH_NO_LOG)
+		return b;
+	r->first_log = must_alloc((size_t)r->log_bytes);
+	memcpy(r->first_log, "CRYPTFUSEJOURNAL\1\0\0", 20);
+	struct crash_store *file = crash_store_new(&r->trace, CRASH_LOG, r->first_log, r->log_bytes);
+	struct cf_backing *log = &file->base;
+	file->sync = sync;
+	if (wrap(r, &b, &log, &err) != 0)
+		errx(2, "%s", err.text);
+	return &crash_store_over(&r->trace, CRASH_TOP, b)->base;
+}
+
+void crash_run_init(struct crash_run *r, const struct crash_shape *s, enum crash_log log, uint64_t seed,
+					uint64_t factor, enum crash_sync sync)
 {
 	const uint64_t bytes = (uint64_t)s->du_bytes * s->n_du;
-	*r = (struct crash_run){.shape = s, .factor = factor, .image_bytes = s->data_off + bytes + TAIL_BYTES};
+	*r = (struct crash_run){.shape = s, .log = log, .factor = factor, .image_bytes = s->data_off + bytes + TAIL_BYTES};
 	r->work = (struct crash_work){
 		.seed = seed, .bytes = bytes, .du_bytes = s->du_bytes, .n_threads = s->n_threads, .holes = s->holes};
-	snprintf(r->name, sizeof(r->name), "%s/%u", s->cipher, s->du_bytes);
+	snprintf(r->name, sizeof(r->name), "%s/%u%s", s->cipher, s->du_bytes, log == CRASH_NO_LOG ? "" : "/journal");
+	r->log_bytes = LOG_DU * (uint64_t)s->du_bytes > LOG_MIN ? LOG_DU * (uint64_t)s->du_bytes : LOG_MIN;
 	crash_work_init(&r->work);
 	crash_trace_init(&r->trace);
 	r->first = must_alloc((size_t)r->image_bytes);
 	fill(r->first, (size_t)r->image_bytes, seed);
-	r->store = crash_store_new(&r->trace, 0, r->first, r->image_bytes);
-	r->store->sync = sync;
-	struct cf_backing *b = &r->store->base;
 	struct cf_cipher *c = ciphers(r);
+	struct cf_backing *b = stores(r, sync);
 	struct cf_err err = {.code = 0};
 	const struct cf_volume_opts opts = {
 		.data_off = s->data_off,
@@ -108,6 +159,7 @@ void crash_run_fini(struct crash_run *r)
 	crash_trace_fini(&r->trace);
 	crash_work_fini(&r->work);
 	free(r->first);
+	free(r->first_log);
 }
 
 /* ---- the work ---- */

@@ -72,43 +72,76 @@ static ssize_t store_pread(struct cf_backing *b, void *buf, size_t len, uint64_t
 	return (ssize_t)len;
 }
 
-/* A write that is passed on is written down first: it may show from then on. */
-static int record(struct crash_store *s, uint64_t off, size_t len, const void *buf)
+/* A write that is passed on is written down first: it may show from then on. Returns its place in under_way. */
+static unsigned record(struct crash_store *s, uint64_t off, size_t len, const void *buf)
 {
 	struct crash_event e = {.kind = CRASH_EV_WRITE, .who = s->index, .off = off, .len = len, .data = CRASH_ZEROS};
-	pthread_mutex_lock(&s->trace->mutex);
-	add(s->trace, e, buf);
+	unsigned slot = 0;
+	if (s->trace) {
+		pthread_mutex_lock(&s->trace->mutex);
+		add(s->trace, e, buf);
+		while (s->inner && s->under_way[slot])
+			slot++;
+		s->under_way[slot] = s->inner ? s->trace->n : 0;
+	}
 	if (!s->inner && buf)
 		memcpy(s->data + off, buf, len);
 	else if (!s->inner)
 		memset(s->data + off, 0, len);
+	if (s->trace) {
+		pthread_mutex_unlock(&s->trace->mutex);
+		sched_yield();
+	}
+	return slot;
+}
+
+static void answered(struct crash_store *s, unsigned slot)
+{
+	pthread_mutex_lock(&s->trace->mutex);
+	s->under_way[slot] = 0;
 	pthread_mutex_unlock(&s->trace->mutex);
-	sched_yield();
-	return 0;
 }
 
 static ssize_t store_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
 {
 	struct crash_store *s = of(b);
-	record(s, off, len, buf);
-	return s->inner ? s->inner->ops->pwrite(s->inner, buf, len, off) : (ssize_t)len;
+	const unsigned slot = record(s, off, len, buf);
+	if (!s->inner)
+		return (ssize_t)len;
+	ssize_t n = s->inner->ops->pwrite(s->inner, buf, len, off);
+	answered(s, slot);
+	return n;
 }
 
 static int store_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 {
 	struct crash_store *s = of(b);
-	record(s, off, (size_t)len, NULL);
-	return s->inner ? s->inner->ops->punch(s->inner, off, len) : 0;
+	const unsigned slot = record(s, off, (size_t)len, NULL);
+	if (!s->inner)
+		return 0;
+	int rc = s->inner->ops->punch(s->inner, off, len);
+	answered(s, slot);
+	return rc;
+}
+
+/* The first event that a sync does not cover; the mutex is held. */
+static size_t covered(const struct crash_store *s)
+{
+	size_t n = s->trace->n;
+	for (unsigned i = 0; i < CRASH_THREADS_MAX; i++)
+		if (s->under_way[i] && s->under_way[i] - 1 < n)
+			n = s->under_way[i] - 1;
+	return n;
 }
 
 /* What is written while it runs may be durable or not. */
 static int store_sync(struct cf_backing *b)
 {
 	struct crash_store *s = of(b);
-	if (s->sync == CRASH_SYNC_LIES)
+	if (s->sync == CRASH_SYNC_LIES || !s->trace)
 		return 0;
 	pthread_mutex_lock(&s->trace->mutex);
-	struct crash_event e = {.kind = CRASH_EV_SYNC, .who = s->index, .off = s->trace->n};
+	struct crash_event e = {.kind = CRASH_EV_SYNC, .who = s->index, .off = covered(s)};
 	pthread_mutex_unlock(&s->trace->mutex);
 	sched_yield();
 	int rc = s->inner ? s->inner->ops->sync(s->inner) : 0;

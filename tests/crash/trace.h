@@ -55,9 +55,10 @@ struct crash_store {
 	enum crash_sync sync;
 	struct cf_backing *inner; /* all goes on to it; NULL: in memory */
 	uint8_t *data;
+	size_t under_way[CRASH_THREADS_MAX]; /* writes that @inner has not answered for: which event, plus 1; 0 none */
 };
 
-/** crash_store_new - a store in memory that holds @bytes of @content. */
+/** crash_store_new - a store in memory that holds @bytes of @content. @t: NULL: nothing is written down. */
 struct crash_store *crash_store_new(struct crash_trace *t, unsigned index, const uint8_t *content, uint64_t bytes);
 
 /** crash_store_over - one that passes on to @inner, which it takes. */

@@ -59,6 +59,11 @@ static void violation(struct crash_judge *j, const char *what, size_t upto, uint
 			   off / j->du_bytes, off % j->du_bytes, why);
 }
 
+void crash_judge_refuse(struct crash_judge *j, size_t upto, const char *what, const char *why)
+{
+	violation(j, what, upto, 0, why);
+}
+
 static void compare(const struct crash_judge *j, const uint8_t *found, const uint8_t *was, struct match *m)
 {
 	const size_t n = j->du_bytes / CRASH_PIECE;
@@ -97,7 +102,7 @@ static void excuse(const struct crash_judge *j, const struct match *m, const uin
 	for (size_t i = 0; i < j->du_bytes / CRASH_PIECE; i++) {
 		uint8_t *piece = lost + i * CRASH_PIECE;
 		torn = torn || (i && !m->joined[i]);
-		if (j->tear == CRASH_TEAR_UNIT || (j->tear == CRASH_TEAR_REST && torn))
+		if (j->tear == CRASH_TEAR_UNIT || j->tear == CRASH_TEAR_NEVER || (j->tear == CRASH_TEAR_REST && torn))
 			memset(piece, 1, CRASH_PIECE);
 		else if (j->tear == CRASH_TEAR_BLOCK && i && !m->joined[i])
 			memset(piece, 1, BLOCK);
@@ -115,7 +120,7 @@ static void judge_unit(struct crash_judge *j, size_t upto, uint64_t off, const u
 	j->n_torn += torn;
 	if (torn && !m.written)
 		violation(j, what, upto, off, "changed, and nobody was writing there");
-	else if (torn && j->tear == CRASH_TEAR_NEVER)
+	else if (torn && j->tear == CRASH_TEAR_NEVER && !m.had_hole)
 		violation(j, what, upto, off, "torn");
 	if (memcmp(j->seen + off, found, j->du_bytes) != 0) {
 		memcpy(j->seen + off, found, j->du_bytes);

@@ -8,7 +8,7 @@
 
 /** What a data unit that was torn may lose, in pieces of CRASH_PIECE bytes that are old or new. */
 enum crash_tear {
-	CRASH_TEAR_NEVER,  /* no data unit is ever torn: it is one piece, or there is a journal */
+	CRASH_TEAR_NEVER,  /* it is one piece, or there is a journal: only what is punched can be torn, and is lost */
 	CRASH_TEAR_PIECES, /* nothing: each piece reads as old or new */
 	CRASH_TEAR_BLOCK,  /* the first cipher block of a piece that follows another's */
 	CRASH_TEAR_REST,   /* all from the first such piece on */
@@ -34,6 +34,9 @@ struct crash_judge {
 
 void crash_judge_init(struct crash_judge *j);
 void crash_judge_fini(struct crash_judge *j);
+
+/** crash_judge_refuse - what a crash after @upto events left cannot be opened. */
+void crash_judge_refuse(struct crash_judge *j, size_t upto, const char *what, const char *why);
 
 /** crash_judge_image - what a crash after @upto events left; @what names the crash in a message. */
 void crash_judge_image(struct crash_judge *j, size_t upto, const uint8_t *image, const char *what);
