@@ -16,7 +16,10 @@ static bool fired;
 
 static bool fails(void)
 {
-	return left && --left == 0;
+	if (!left || --left)
+		return false;
+	errno = ENOMEM;
+	return true;
 }
 
 void *__real_malloc(size_t len);
