@@ -34,6 +34,7 @@
 #include "cryptfuse/volume.h"
 
 #define NOTICE_MS 5000 /* how soon trouble is said aloud */
+#define READY_S 20     /* for the kernel's first request, which comes with the mount */
 
 struct daemon {
 	const struct cf_serve_opts *opts;
@@ -107,6 +108,13 @@ static int hear_parent(struct daemon *d)
 	return 1;
 }
 
+static time_t now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
 /* Ended by cancellation, while it waits and nowhere else. Without its helper the daemon cannot unmount; it serves on,
  * so that nothing is lost, until somebody else does. */
 static void *control(void *arg)
@@ -114,12 +122,15 @@ static void *control(void *arg)
 	struct daemon *d = arg;
 	struct pollfd p[3] = {
 		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
-	for (;;) {
+	for (const time_t start = now_s();;) {
 		struct signalfd_siginfo info;
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 		const int n = poll(p, 3, NOTICE_MS);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 		cf_voice_notice(&d->voice);
+		/* libfuse answered it without us, for lack of memory: the kernel will send no other. */
+		if (!atomic_load(&d->ready) && now_s() - start > READY_S)
+			end_loop(d);
 		if (n <= 0)
 			continue;
 		if (p[2].revents && hear_parent(d))

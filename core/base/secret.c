@@ -125,6 +125,8 @@ void *cf_secret_alloc(size_t len)
 	pthread_mutex_lock(&arena.mutex);
 	struct block *b = arena.base ? take_block(len) : NULL;
 	pthread_mutex_unlock(&arena.mutex);
+	if (!b)
+		errno = ENOMEM; /* libgcrypt looks there for the reason */
 	return b ? b + 1 : NULL;
 }
 

@@ -112,11 +112,14 @@ static int probe(struct cf_err *err)
 	CF_CLEANUP(cf_secret_freep) void *arena = cf_secret_alloc(1);
 	gcry_cipher_hd_t hd;
 	if (!arena)
-		return cf_fail(err, -ENODEV, "libgcrypt has to wait for the secret arena, which is full or not there yet");
+		return cf_fail(err, -ENOMEM, "libgcrypt has to wait for the secret arena, which is full or not there yet");
 	pthread_once(&once, init_gcry);
 	if (!gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
 		return cf_fail(err, -ENODEV, "libgcrypt %s is too old: 1.10 is needed", gcry_check_version(NULL));
-	if (gcry_cipher_open(&hd, GCRY_CIPHER_AES128, GCRY_CIPHER_MODE_CBC, GCRY_CIPHER_SECURE) != 0)
+	gcry_error_t e = gcry_cipher_open(&hd, GCRY_CIPHER_AES128, GCRY_CIPHER_MODE_CBC, GCRY_CIPHER_SECURE);
+	if (gcry_err_code(e) == GPG_ERR_ENOMEM)
+		return cf_fail(err, -ENOMEM, "out of memory");
+	if (e)
 		return cf_fail(err, -ENODEV, "libgcrypt has no AES here");
 	bool ours = cf_secret_contains(hd);
 	gcry_cipher_close(hd);

@@ -27,7 +27,8 @@ struct cf_secret_stats {
  * Returns 0; -ENOMEM; -EBUSY libcrypto had allocated already, or the arena is that of a parent. */
 int cf_secret_init(struct cf_err *err) CF_MUST_CHECK;
 
-/** cf_secret_alloc - @len bytes, zeroed, 64-byte aligned; NULL when the arena is full. Never falls back to the heap. */
+/** cf_secret_alloc - @len bytes, zeroed, 64-byte aligned; NULL and ENOMEM in errno when the arena is full. Never falls
+ * back to the heap. */
 void *cf_secret_alloc(size_t len);
 
 /** cf_secret_realloc - @p grown or shrunk to @len bytes, what was added zeroed, what was left behind wiped. NULL @p

@@ -4,7 +4,6 @@
  *   CALL(type, what it returns then, name, parameters, arguments, errno…)
  *   CODE(name, parameters, arguments, errno…)    returns the errno instead of setting it
  *   XFER(name, parameters, arguments, arguments for half of it, errno…)
- *   LAST(…) as CALL, but the call is made before it "fails": it tells of something that is over
  *   OWN(name, errno…)    with a variable number of arguments: written out in failcall.c */
 
 /* Memory. */
@@ -63,7 +62,7 @@ XFER(pwrite64, (int fd, const void *buf, size_t len, off64_t off), (fd, buf, len
 XFER(read, (int fd, void *buf, size_t len), (fd, buf, len), (fd, buf, (len + 1) / 2), EINTR, EIO, FAILCALL_SHORT)
 XFER(write, (int fd, const void *buf, size_t len), (fd, buf, len), (fd, buf, (len + 1) / 2), EINTR, EIO, ENOSPC,
 	 FAILCALL_SHORT)
-LAST(ssize_t, -1, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), ENOENT)
+OWN(writev, ENOENT)
 CALL(int, -1, fdatasync, (int fd), (fd), EIO, ENOSPC)
 CALL(int, -1, fsync, (int fd), (fd), EIO, ENOSPC)
 CALL(ssize_t, -1, getrandom, (void *buf, size_t len, unsigned flags), (buf, len, flags), EINTR, ENOSYS)

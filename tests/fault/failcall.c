@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <gcrypt.h>
 #include <libcryptsetup.h>
+#include <linux/fuse.h>
 #include <link.h>
 #include <openssl/evp.h>
 #include <openssl/provider.h>
@@ -53,7 +54,6 @@
 /* ---- what there is ---- */
 
 #define CALL(type, failed, name, params, args, ...) NAME_##name,
-#define LAST(type, failed, name, params, args, ...) NAME_##name,
 #define CODE(name, params, args, ...) NAME_##name,
 #define CODE_NEGATIVE(name, params, args, ...) NAME_##name,
 #define XFER(name, params, args, half, ...) NAME_##name,
@@ -64,7 +64,6 @@ enum {
 };
 _Static_assert(N_CALLS <= FAILCALL_CALLS_MAX, "the state has room for them");
 #undef CALL
-#undef LAST
 #undef CODE
 #undef CODE_NEGATIVE
 #undef XFER
@@ -76,14 +75,12 @@ static const struct {
 	uint32_t codes[CODES_MAX];
 } calls[] = {
 #define CALL(type, failed, name, params, args, ...) {#name, {__VA_ARGS__}},
-#define LAST(type, failed, name, params, args, ...) {#name, {__VA_ARGS__}},
 #define CODE(name, params, args, ...) {#name, {__VA_ARGS__}},
 #define CODE_NEGATIVE(name, params, args, ...) {#name, {__VA_ARGS__}},
 #define XFER(name, params, args, half, ...) {#name, {__VA_ARGS__}},
 #define OWN(name, ...) {#name, {__VA_ARGS__}},
 #include "calls.h"
 #undef CALL
-#undef LAST
 #undef CODE
 #undef CODE_NEGATIVE
 #undef XFER
@@ -244,12 +241,6 @@ int __open64_2(const char *path, int flags); /* open64 where the flags are a con
 	{                                                                 \
 		return fails(NAME_##name, CALLER) ? failed : REAL(name) args; \
 	}
-#define LAST(type, failed, name, params, args, ...)         \
-	type name params                                        \
-	{                                                       \
-		type done_ = REAL(name) args;                       \
-		return fails(NAME_##name, CALLER) ? failed : done_; \
-	}
 #define CODE(name, params, args, ...)                \
 	int name params                                  \
 	{                                                \
@@ -275,6 +266,22 @@ int __open64_2(const char *path, int flags); /* open64 where the flags are a con
 	}
 #define OWN(name, ...)
 #include "calls.h"
+
+/* A reply that comes too late: who asked was interrupted, so he has that for an answer, and the daemon hears that
+ * nobody waited. Only the daemon uses this call, and only for replies. */
+ssize_t writev(int fd, const struct iovec *iov, int n)
+{
+	static atomic_bool initialised; /* the first reply: nobody can be interrupted */
+	struct fuse_out_header head;
+	if (!atomic_exchange(&initialised, true) || !fails(NAME_writev, CALLER))
+		return REAL(writev)(fd, iov, n);
+	memcpy(&head, iov[0].iov_base, sizeof(head));
+	head = (struct fuse_out_header){.len = sizeof(head), .error = -EINTR, .unique = head.unique};
+	const struct iovec interrupted = {.iov_base = &head, .iov_len = sizeof(head)};
+	(void)!REAL(writev)(fd, &interrupted, 1);
+	errno = ENOENT;
+	return -1;
+}
 
 int open64(const char *path, int flags, ...)
 {

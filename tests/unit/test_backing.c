@@ -68,6 +68,21 @@ static void copy_through_gate(struct test_backing *t, uint8_t *dst, const uint8_
 	memcpy(dst + half, src + half, len - half);
 }
 
+/* Is it this one's turn to fail? */
+static bool is_nth(struct test_backing *t, enum test_call call)
+{
+	return t->nth.left && t->nth.call == call && --t->nth.left == 0;
+}
+
+/* The same for a call that transfers bytes: one that goes short has fewer of them. 1; 0 it fails. */
+static bool survives(struct test_backing *t, enum test_call call, size_t *len)
+{
+	if (!is_nth(t, call))
+		return true;
+	*len /= 2;
+	return t->nth.code == 0;
+}
+
 static bool readable(const struct test_backing *t, size_t len, uint64_t off)
 {
 	for (uint64_t s = off / 512; t->unreadable && len && s <= (off + len - 1) / 512; s++)
@@ -89,6 +104,8 @@ static ssize_t test_pread(struct cf_backing *b, void *buf, size_t len, uint64_t 
 	if (misaligned(t, buf, len, off))
 		return -EINVAL;
 	call_hook(t, TEST_PREAD);
+	if (!survives(t, TEST_PREAD, &len))
+		return t->nth.code;
 	if (!readable(t, clip(t, len, off), off))
 		return -EIO;
 	ssize_t n = pass(&t->read_fault, clip(t, len, off));
@@ -126,6 +143,8 @@ static ssize_t test_pwrite(struct cf_backing *b, const void *buf, size_t len, ui
 	if (misaligned(t, buf, len, off))
 		return -EINVAL;
 	call_hook(t, TEST_PWRITE);
+	if (!survives(t, TEST_PWRITE, &len))
+		return t->nth.code;
 	len = clip(t, len, off);
 	ssize_t n = pass(&t->write_fault, len);
 	if (n < 0 && t->tear == TEST_TORN)
@@ -147,6 +166,8 @@ static int test_sync(struct cf_backing *b)
 {
 	atomic_fetch_add(&of(b)->n_syncs, 1);
 	call_hook(of(b), TEST_SYNC);
+	if (is_nth(of(b), TEST_SYNC))
+		return of(b)->nth.code;
 	return of(b)->sync_code;
 }
 
@@ -157,6 +178,8 @@ static int test_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 	assert(off <= b->bytes && len <= b->bytes - off);
 	if (off % b->discard_granule || len % b->discard_granule)
 		return -EINVAL;
+	if (is_nth(t, TEST_PUNCH))
+		return t->nth.code;
 	if (t->punch_code && before >= t->punch_code_after)
 		return t->punch_code;
 	t->punched_off = off;
@@ -168,12 +191,16 @@ static int test_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 static int test_allocate(struct cf_backing *b, uint64_t off, uint64_t len)
 {
 	atomic_fetch_add(&of(b)->n_allocates, 1);
+	if (is_nth(of(b), TEST_ALLOCATE))
+		return of(b)->nth.code;
 	return off + len <= b->bytes ? of(b)->allocate_code : -EFBIG;
 }
 
 static int64_t test_seek(struct cf_backing *b, uint64_t off, enum cf_seek what)
 {
 	const struct test_hole *h = of(b)->holes;
+	if (is_nth(of(b), TEST_SEEK))
+		return of(b)->nth.code;
 	if (off >= b->bytes)
 		return -ENXIO;
 	for (; h->to; h++) {

@@ -27,7 +27,14 @@ struct test_hole {
 	uint64_t from, to;
 };
 
-enum test_call { TEST_PREAD, TEST_PWRITE, TEST_SYNC };
+enum test_call { TEST_PREAD, TEST_PWRITE, TEST_SYNC, TEST_PUNCH, TEST_ALLOCATE, TEST_SEEK, TEST_CALLS };
+
+/** The n-th call of one kind fails, once. */
+struct test_nth {
+	enum test_call call;
+	unsigned left; /* counts down to it; 0: none */
+	int code;      /* 0: half of it is transferred */
+};
 
 struct test_backing {
 	struct cf_backing base; /* first */
@@ -40,6 +47,7 @@ struct test_backing {
 	bool whole_granules; /* a write reads the granules it touches and writes them back, as O_DIRECT must */
 	void (*hook)(struct test_backing *t, enum test_call call); /* at the start of a call: may wait, as a disk does */
 	struct test_fault read_fault, write_fault;
+	struct test_nth nth;
 	const uint8_t *unreadable; /* one flag a sector of 512 bytes, the test's; NULL: all can be read */
 	int sync_code, punch_code, allocate_code;
 	uint64_t punch_code_after; /* punches that succeed first */
