@@ -153,27 +153,10 @@ static void *control(void *arg)
 
 /* ---- the start, step by step ---- */
 
-/* Nothing of the caller's stays but its standard error, for libfuse's trace. */
-static int let_go(struct daemon *d)
-{
-	int r = cf_ipc_keep_only(&d->sock);
-	if (r < 0)
-		return r;
-	for (int fd = 0; fd <= 2; fd++) {
-		if (fd == 2 && fcntl(2, F_GETFD) >= 0)
-			break;
-		close(fd);
-		if (open("/dev/null", O_RDWR) != fd)
-			return -EIO;
-	}
-	setsid();
-	return chdir("/") == 0 ? 0 : -errno;
-}
-
 /* Before anything secret. */
 static int init_process(struct daemon *d, struct cf_err *err)
 {
-	int r = let_go(d);
+	int r = cf_ipc_let_go(&d->sock, CF_IPC_STDERR_KEPT); /* for libfuse's trace */
 	if (r < 0)
 		return cf_fail(err, r, "cannot let go of the terminal: %s", strerror(-r));
 	if ((r = init_signals(d)) < 0)

@@ -336,21 +336,6 @@ static void run(struct helper *h)
 
 /* ---- the process ---- */
 
-/* Leave the terminal, the caller's folder and all its descriptors. */
-static int let_go(int *sock)
-{
-	int r = cf_ipc_keep_only(sock);
-	if (r < 0)
-		return r;
-	for (int fd = 0; fd <= 2; fd++) {
-		close(fd);
-		if (open("/dev/null", O_RDWR) != fd)
-			return -EIO;
-	}
-	setsid();
-	return chdir("/") == 0 ? 0 : -errno;
-}
-
 static void be_deaf(void)
 {
 	static const int deaf[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM};
@@ -367,7 +352,7 @@ _Noreturn static void be_helper(const struct cf_serve_opts *opts, int sock)
 	struct cf_mount m;
 	struct helper h = {.opts = opts, .sock = sock, .flusher = -1};
 	be_deaf();
-	struct message ready = {.word = CF_HELPER_READY, .code = let_go(&h.sock)};
+	struct message ready = {.word = CF_HELPER_READY, .code = cf_ipc_let_go(&h.sock, CF_IPC_STDERR_GONE)};
 	const int below = ready.code < 0 ? 0 : cf_mounts_find(opts->mountpoint, &m);
 	if (below < 0)
 		ready.code = below;
