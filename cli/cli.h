@@ -8,6 +8,7 @@
 
 #include <signal.h>
 
+#include "cryptfuse/control.h"
 #include "options.h"
 
 struct cf_crypttab;
@@ -25,7 +26,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_open, cli_close, cli_status, cli_info, cli_bench;
-extern const struct cli_command cli_mount, cli_umount;
+extern const struct cli_command cli_mount, cli_umount, cli_suspend, cli_resume;
 extern const struct cli_command cli_decrypt, cli_encrypt, cli_create;
 extern const struct cli_command cli_completion;
 
@@ -129,13 +130,19 @@ int cli_fuse_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHECK;
 int cli_look_inside(const struct cli_opts *o, const struct cf_serve_opts *s, const struct cf_open_plan *plan,
 					struct cf_serve *daemon);
 
-#define CLI_STATUS_MAX 65536u    /* bytes of status JSON, NUL included: what an xattr holds */
+#define CLI_STATUS_MAX CF_CONTROL_STATUS_MAX
 #define CLI_STATUS_TIMEOUT_S 5u  /* a daemon that does not answer within it hangs */
 #define CLI_SYNC_TIMEOUT_S 600u  /* a slow disk may need minutes to take what is cached */
 #define CLI_ENDING_TIMEOUT_S 60u /* from unmount to the daemon's end */
 
 /** cli_find_mount - the cryptfuse mount at @path. 0; -ENOENT nothing is open there. Asks the daemon nothing. */
 int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_find_volume - the same, and what `mount` has mounted at @path is found by its volume. */
+int cli_find_volume(const char *path, struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
+
+/** cli_is_suspended - whether a status says so. @lost_writes: out, those that were answered with EIO; may be NULL. */
+int cli_is_suspended(const char *json, uint64_t *lost_writes);
 
 /** cli_close_mount - flush, unmount and wait until its daemon has gone, or clean up after one that died
  * 0; -EBUSY; -EIO closed, but the last writes did not reach the image; -ETIMEDOUT. */
@@ -145,9 +152,10 @@ int cli_close_mount(const struct cf_mount *m, struct cf_err *err) CF_MUST_CHECK;
  * …. */
 int cli_answers(const char *mountpoint) CF_MUST_CHECK;
 
-/** cli_daemon_status - the status JSON of the mount at @mountpoint, read by a child that may hang
+/** cli_daemon_status - the status JSON of the mount @m, by its control socket, or read through the mount by a child
+ * that may hang
  * @text: out. Returns 0; -ENOTCONN the daemon has died; -ETIMEDOUT; -EACCES another user's. */
-int cli_daemon_status(const char *mountpoint, char text[static CLI_STATUS_MAX]) CF_MUST_CHECK;
+int cli_daemon_status(const struct cf_mount *m, char text[static CLI_STATUS_MAX]) CF_MUST_CHECK;
 
 /** cli_daemon_sync - fsync every file of the mount through the mount, in a child that may hang
  * Returns 0; -EIO, -ENOSPC … what the image said; -ETIMEDOUT; -EACCES and the like: it could not be opened. */
@@ -156,7 +164,8 @@ int cli_daemon_sync(const char *mountpoint) CF_MUST_CHECK;
 /** cli_now_ms - a clock that only goes forward, for deadlines. */
 int64_t cli_now_ms(void);
 
-/** cli_holders - who keeps @mountpoint busy: "/dev/loop0, 1234 (vim)"; "" when nobody can be seen. */
+/** cli_holders - who keeps @mountpoint busy, loop devices first: "/dev/loop0, process 1234 (vim)"; "" when nobody can
+ * be seen. */
 void cli_holders(const char *mountpoint, char *text, size_t text_size);
 
 /** cli_holders_loop - a loop device on a file below @mountpoint: 1 and its name; 0 none. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <json.h>
@@ -18,6 +19,9 @@
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
 #include "place.h"
+
+#define LETTING_GO_TRIES 20
+#define LETTING_GO_NS 50000000L
 
 static const struct cli_group close_groups[] = {
 	{"Help", cli_help_options},
@@ -39,6 +43,25 @@ int cli_find_mount(const char *path, struct cf_mount *m, struct cf_err *err)
 	if (rc < 0)
 		return cf_fail(err, rc, "%s: %s", path, strerror(-rc));
 	return rc ? 0 : cf_fail(err, -ENOENT, "nothing is open at %s", path);
+}
+
+int cli_find_volume(const char *path, struct cf_mount *m, struct cf_err *err)
+{
+	CF_CLEANUP(cli_place_fini) struct cli_place place = {.lock = -1};
+	char abs[PATH_MAX];
+	const int is_target = cf_mounts_resolve(path, abs) == 0 && cli_place_find(abs, &place);
+	return cli_find_mount(is_target ? place.volume : path, m, err);
+}
+
+int cli_is_suspended(const char *json, uint64_t *lost_writes)
+{
+	CF_CLEANUP(put_json) struct json_object *status = json_tokener_parse(json);
+	struct json_object *s = NULL, *lost = NULL;
+	if (!json_object_object_get_ex(status, "suspended", &s) || !s)
+		return 0;
+	if (lost_writes && json_object_object_get_ex(s, "lost_writes", &lost))
+		*lost_writes = json_object_get_uint64(lost);
+	return 1;
 }
 
 /* The daemon's pidfd in *out; -1 where the kernel has none, or the daemon has gone: there is nothing to wait for. */
@@ -110,26 +133,61 @@ static int wait_end(int pidfd, const struct cf_mount *m, struct cf_err *err)
 				   CLI_ENDING_TIMEOUT_S);
 }
 
-int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
+/* Whoever waited for the key has got an error and may take a moment to close what it has open. */
+static int unmount_suspended(const struct cf_mount *m, struct cf_err *err)
+{
+	const struct timespec pause = {.tv_nsec = LETTING_GO_NS};
+	struct cf_err why = {0};
+	int rc = unmount(m, &why);
+	for (int i = 0; rc == -EBUSY && i < LETTING_GO_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		why = (struct cf_err){0};
+		rc = unmount(m, &why);
+	}
+	if (rc == -EBUSY) /* it stays suspended, and can still be resumed */
+		(void)!cf_control_tell(m, CF_CONTROL_PARK, NULL, 0, NULL);
+	return rc ? cf_fail(err, rc, "%s", why.text) : 0;
+}
+
+/* What a file system on a loop device has written is not for us to throw away: it would stay in use anyway. */
+static int refuse_mounted_on_top(const struct cf_mount *m, struct cf_err *err)
+{
+	char who[512];
+	cli_holders(m->mountpoint, who, sizeof(who));
+	return strncmp(who, "/dev/", 5) ? 0 : refuse_busy(m, err);
+}
+
+/* Without the key nothing can be written: what waits for it gets an error first, or the unmount would wait, too. What
+ * was answered before the suspend is in the image. */
+static int close_suspended(const struct cf_mount *m, int pidfd, struct cf_err *err)
 {
 	char json[CLI_STATUS_MAX];
-	int rc = cli_daemon_status(m->mountpoint, json);
-	if (rc == -ENOTCONN)
-		return clean_up(m, err);
-	if (rc == -ETIMEDOUT)
-		return cf_fail(err, rc, "%s: the daemon does not answer within %u s; it may wait for a slow or lost disk",
-					   m->mountpoint, CLI_STATUS_TIMEOUT_S);
-	CF_CLEANUP(cf_close_fd) int pidfd = -1;
-	if (rc == 0)
-		rc = daemon_pidfd(json, &pidfd);
-	if (rc && !never_answers(rc))
-		return cf_fail(err, rc, "%s stays open: its daemon cannot be asked who it is: %s", m->mountpoint,
-					   strerror(-rc));
+	uint64_t lost = 0;
+	int rc = refuse_mounted_on_top(m, err);
+	if (rc || (rc = cf_control_tell(m, CF_CONTROL_REFUSE, NULL, 0, err)))
+		return rc;
+	(void)!cli_daemon_sync(m->mountpoint); /* it fails if pages were dirty, and counts them */
+	if (cli_daemon_status(m, json) == 0)
+		cli_is_suspended(json, &lost);
+	rc = unmount_suspended(m, err);
+	if (rc == 0 && pidfd >= 0)
+		rc = wait_end(pidfd, m, err);
+	if (rc == 0 && lost)
+		rc = cf_fail(
+			err, -EIO,
+			"%s is closed; it was suspended, and %llu writes that waited for the key are lost: those who wrote were "
+			"told so",
+			m->mountpoint, (unsigned long long)lost);
+	return rc;
+}
+
+static int close_open(const struct cf_mount *m, int pidfd, struct cf_err *err)
+{
 	const int synced = cli_daemon_sync(m->mountpoint);
 	if (is_shortage(synced))
 		return cf_fail(err, synced, "%s stays open: its last writes cannot be flushed now: %s", m->mountpoint,
 					   strerror(-synced));
-	rc = unmount(m, err);
+	int rc = unmount(m, err);
 	if (rc == 0 && pidfd >= 0)
 		rc = wait_end(pidfd, m, err);
 	if (rc == 0 && pidfd < 0)
@@ -139,6 +197,25 @@ int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
 		return cf_fail(err, -EIO, "%s is closed, but the last writes did not reach %s: %s", m->mountpoint, m->source,
 					   strerror(-synced));
 	return rc;
+}
+
+int cli_close_mount(const struct cf_mount *m, struct cf_err *err)
+{
+	char json[CLI_STATUS_MAX] = "";
+	int rc = cli_daemon_status(m, json);
+	if (rc == -ENOTCONN)
+		return clean_up(m, err);
+	if (rc == -ETIMEDOUT)
+		return cf_fail(err, rc, "%s: the daemon does not answer within %u s; it may wait for a slow or lost disk",
+					   m->mountpoint, CLI_STATUS_TIMEOUT_S);
+	CF_CLEANUP(cf_close_fd) int pidfd = -1;
+	const int suspended = rc == 0 && cli_is_suspended(json, NULL);
+	if (rc == 0)
+		rc = daemon_pidfd(json, &pidfd);
+	if (rc && !never_answers(rc))
+		return cf_fail(err, rc, "%s stays open: its daemon cannot be asked who it is: %s", m->mountpoint,
+					   strerror(-rc));
+	return suspended ? close_suspended(m, pidfd, err) : close_open(m, pidfd, err);
 }
 
 /* What `mount` made is undone from the inside: closing only the volume would be a busy one, or a torn one. */

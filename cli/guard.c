@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/mounts.h"
 
 #define STATUS_XATTR "user.cryptfuse.status"
 
@@ -120,10 +121,15 @@ static int ask_status(const char *path, char *text, size_t text_size)
 	return n < 0 ? -errno : (int)n;
 }
 
-int cli_daemon_status(const char *mountpoint, char text[static CLI_STATUS_MAX])
+/* A daemon without a socket, or whose socket cannot be found from here, is asked through its mount; so is one that has
+ * just died, for what the kernel says of it. */
+int cli_daemon_status(const struct cf_mount *m, char text[static CLI_STATUS_MAX])
 {
-	const struct question q = {.ask = ask_status, .path = mountpoint, .timeout_s = CLI_STATUS_TIMEOUT_S};
-	int n = put(&q, text, CLI_STATUS_MAX);
+	const struct question q = {.ask = ask_status, .path = m->mountpoint, .timeout_s = CLI_STATUS_TIMEOUT_S};
+	int n = cf_control_ask(m, text);
+	if (n == 0 || n == -ETIMEDOUT)
+		return n;
+	n = put(&q, text, CLI_STATUS_MAX);
 	return n < 0 ? n : 0;
 }
 

@@ -14,8 +14,8 @@
 #include "cryptfuse/err.h"
 
 const struct cli_command *const cli_commands[] = {
-	&cli_mount,   &cli_umount,  &cli_open,   &cli_close, &cli_status,     &cli_info,
-	&cli_decrypt, &cli_encrypt, &cli_create, &cli_bench, &cli_completion, NULL,
+	&cli_mount, &cli_umount,  &cli_open,    &cli_close,  &cli_suspend, &cli_resume,     &cli_status,
+	&cli_info,  &cli_decrypt, &cli_encrypt, &cli_create, &cli_bench,   &cli_completion, NULL,
 };
 
 static const struct cli_command *find_command(const char *name)

@@ -34,7 +34,7 @@ static void close_file(FILE **f)
 static int refuse_open_mount(const struct cf_mount *m, struct cf_err *err)
 {
 	char json[CLI_STATUS_MAX];
-	if (cli_daemon_status(m->mountpoint, json) == -ENOTCONN)
+	if (cli_daemon_status(m, json) == -ENOTCONN)
 		return cf_fail(err, -EBUSY, "%s: the daemon of this mount has died; clean up with 'cryptfuse close %s'",
 					   m->mountpoint, m->mountpoint);
 	return cf_fail(err, -EBUSY, "%s: %s is already open here; close it first", m->mountpoint, m->source);

@@ -18,9 +18,9 @@
 
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
+#include "cryptfuse/runtime.h"
 
 #define PREFIX "mount-"
-#define BASES 3
 
 static int join(const char *dir, const char *name, char out[static PATH_MAX])
 {
@@ -35,43 +35,15 @@ int cli_place_path(const struct cli_place *p, const char *name, char out[static 
 
 /* ---- BASE ---- */
 
-/* A directory of this user that nobody else can enter. */
-static int is_private(const char *dir)
-{
-	struct stat st;
-	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077);
-}
-
-/* Where places may be, the best one first; "" for one that this user cannot have. */
-static void list_bases(char base[static BASES][PATH_MAX])
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char standard[64];
-	memset(base, 0, BASES * sizeof(base[0]));
-	snprintf(standard, sizeof(standard), "/run/user/%u", geteuid());
-	if (geteuid() == 0)
-		snprintf(base[0], sizeof(base[0]), "/run/cryptfuse");
-	else if (runtime && runtime[0] == '/' && is_private(runtime) && join(runtime, "cryptfuse", base[0]) != 0)
-		base[0][0] = '\0';
-	if (geteuid() != 0 && is_private(standard))
-		(void)!join(standard, "cryptfuse", base[1]);
-	snprintf(base[2], sizeof(base[2]), "/tmp/cryptfuse-%u", geteuid());
-}
-
 static int make_base(char out[static PATH_MAX], struct cf_err *err)
 {
-	char base[BASES][PATH_MAX];
+	char base[CF_RUNTIME_BASES][PATH_MAX];
 	unsigned i = 0;
-	list_bases(base);
+	cf_runtime_bases(geteuid(), base);
 	while (!base[i][0])
 		i++;
 	strcpy(out, base[i]);
-	if (mkdir(out, 0700) != 0 && errno != EEXIST)
-		return cf_fail(err, -errno, "%s cannot be made: %s", out, strerror(errno));
-	if (!is_private(out))
-		return cf_fail(err, -EPERM, "%s is no directory of yours alone (mode 0700): remove it, or set XDG_RUNTIME_DIR",
-					   out);
-	return 0;
+	return cf_runtime_make(out, err);
 }
 
 /* ---- one place ---- */
@@ -129,7 +101,7 @@ static int read_link(const char *dir, const char *name, char out[static PATH_MAX
 
 static int find_in(const char *base, const char *target, struct cli_place *out)
 {
-	CF_CLEANUP(cf_close_dir) DIR *d = is_private(base) ? opendir(base) : NULL;
+	CF_CLEANUP(cf_close_dir) DIR *d = cf_runtime_is_private(base, geteuid()) ? opendir(base) : NULL;
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		struct cli_place p = {.lock = -1};
 		char at[PATH_MAX];
@@ -146,9 +118,9 @@ static int find_in(const char *base, const char *target, struct cli_place *out)
 
 int cli_place_find(const char *target, struct cli_place *out)
 {
-	char base[BASES][PATH_MAX];
-	list_bases(base);
-	for (unsigned i = 0; i < BASES; i++)
+	char base[CF_RUNTIME_BASES][PATH_MAX];
+	cf_runtime_bases(geteuid(), base);
+	for (unsigned i = 0; i < CF_RUNTIME_BASES; i++)
 		if (base[i][0] && find_in(base[i], target, out))
 			return 1;
 	return 0;

@@ -56,10 +56,10 @@ static const char *trouble(int rc)
 	}
 }
 
-static int get_status(const char *mountpoint, struct json_object **out)
+static int get_status(const struct cf_mount *m, struct json_object **out)
 {
 	char text[CLI_STATUS_MAX];
-	int rc = cli_daemon_status(mountpoint, text);
+	int rc = cli_daemon_status(m, text);
 	if (rc)
 		return rc;
 	struct json_object *j = json_tokener_parse(text);
@@ -149,14 +149,11 @@ static void print_readable(const char *prefix, struct json_object *j)
 static int print_one(const char *path, unsigned json, struct cf_err *err)
 {
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
-	CF_CLEANUP(cli_place_fini) struct cli_place place = {.lock = -1};
-	char abs[PATH_MAX];
 	struct cf_mount m;
-	const int is_target = cf_mounts_resolve(path, abs) == 0 && cli_place_find(abs, &place);
-	int rc = cli_find_mount(is_target ? place.volume : path, &m, err);
+	int rc = cli_find_volume(path, &m, err);
 	if (rc)
 		return rc;
-	rc = get_status(m.mountpoint, &j);
+	rc = get_status(&m, &j);
 	if (rc == -ENOTCONN)
 		return cf_fail(err, -ENODEV, "%s: %s; clean up with 'cryptfuse close %s'", m.mountpoint, trouble(rc),
 					   m.mountpoint);
@@ -175,7 +172,7 @@ static int list_line(void *ctx, const struct cf_mount *m)
 	(void)ctx;
 	CF_CLEANUP(put_json) struct json_object *j = NULL;
 	char line[3 * PATH_MAX + 64], target[PATH_MAX] = "";
-	const int rc = get_status(m->mountpoint, &j);
+	const int rc = get_status(m, &j);
 	if (rc == -ENODATA)
 		return 0; /* closed since the list was read */
 	const int is_inside = cli_place_target(m->mountpoint, target);
@@ -190,7 +187,7 @@ static int list_json(void *ctx, const struct cf_mount *m)
 {
 	struct json_object *j = NULL;
 	char target[PATH_MAX];
-	const int rc = get_status(m->mountpoint, &j);
+	const int rc = get_status(m, &j);
 	if (rc == -ENODATA)
 		return 0;
 	struct json_object *entry = json_object_new_object();

@@ -33,6 +33,16 @@ static int refuse_busy(const char *target, struct cf_err *err)
 	return cf_fail(err, -EBUSY, "%s is busy: %s", target, *who ? who : "in use by somebody whom you may not see");
 }
 
+/* Its file system could not write what it still has, and unmounting it would wait for that. */
+static int refuse_suspended(const struct cli_place *p, struct cf_err *err)
+{
+	char json[CLI_STATUS_MAX];
+	struct cf_mount m;
+	if (cf_mounts_find(p->volume, &m) == 1 && cf_control_ask(&m, json) == 0 && cli_is_suspended(json, NULL))
+		return cf_fail(err, -EBUSY, "%s is suspended: use 'cryptfuse resume %s' first", p->target, p->target);
+	return 0;
+}
+
 static int unmount_inner(const struct cli_place *p, struct cf_err *err)
 {
 	struct cf_mount m;
@@ -85,8 +95,11 @@ int cli_undo_volume(const struct cli_place *p, struct cf_err *err)
 int cli_undo(struct cli_place *p, struct cf_err *err)
 {
 	struct cf_err how = {0};
+	int rc = refuse_suspended(p, err);
+	if (rc)
+		return rc;
 	cli_place_note(p, "undoing", "umount");
-	int rc = unmount_inner(p, err);
+	rc = unmount_inner(p, err);
 	if (rc) {
 		cli_place_forget(p, "undoing");
 		return rc;

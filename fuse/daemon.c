@@ -3,7 +3,8 @@
  *
  * Order (HAZARDS 1): unmount helper, arena, not dumpable, key, self-test, mount, sandbox, then threads.
  * Invariant: before "ready" it ends when its parent does; after it, only the kernel ends it: SIGTERM is passed to the
- * helper, which unmounts (HAZARDS 2). Threads: the main one and libfuse's workers; one that waits for signals. */
+ * helper, which unmounts (HAZARDS 2). Threads: the main one and libfuse's workers; one that waits for signals; those of
+ * the control socket. */
 #include "config.h"
 
 #include "cryptfuse/daemon.h"
@@ -24,12 +25,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cryptfuse/control.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/helper.h"
 #include "cryptfuse/ipc.h"
 #include "cryptfuse/loop.h"
 #include "cryptfuse/secret.h"
 #include "cryptfuse/session.h"
+#include "cryptfuse/suspend.h"
 #include "cryptfuse/voice.h"
 #include "cryptfuse/volume.h"
 
@@ -46,7 +49,10 @@ struct daemon {
 	struct cf_volume *volume;
 	struct cf_voice voice;
 	struct cf_ops ops;
+	struct cf_suspend suspend;
+	struct cf_control control; /* the socket that commands use */
 	struct fuse_session *session;
+	struct cf_loop *loop; /* NULL: libfuse's own */
 	pthread_t main_thread;
 	atomic_int ready; /* the parent was told so */
 	atomic_int ended; /* the loop has returned */
@@ -115,6 +121,17 @@ static time_t now_s(void)
 	return t.tv_sec;
 }
 
+/* 0: it has gone. */
+static int hear_helper(struct daemon *d)
+{
+	const int word = cf_helper_hear(d->helper);
+	if (word == CF_HELPER_DETACHED)
+		end_loop(d);
+	else
+		cf_suspend_heard(&d->suspend, word);
+	return word;
+}
+
 /* Ended by cancellation, while it waits and nowhere else. Without its helper the daemon cannot unmount; it serves on,
  * so that nothing is lost, until somebody else does. */
 static void *control(void *arg)
@@ -135,11 +152,11 @@ static void *control(void *arg)
 			continue;
 		if (p[2].revents && hear_parent(d))
 			p[2].fd = -1;
-		if (p[0].revents && read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (p[0].revents && read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+			cf_suspend_stop(&d->suspend); /* the helper's flush would wait for the key */
 			cf_helper_tell(d->helper, CF_HELPER_STOP, NULL);
-		if (p[1].revents && cf_helper_hear(d->helper))
-			end_loop(d);
-		else if (p[1].revents)
+		}
+		if (p[1].revents && !hear_helper(d))
 			p[1].fd = -1;
 	}
 	return NULL;
@@ -147,27 +164,10 @@ static void *control(void *arg)
 
 /* ---- the start, step by step ---- */
 
-/* Nothing of the caller's stays but its standard error, for libfuse's trace. */
-static int let_go(struct daemon *d)
-{
-	int r = cf_ipc_keep_only(&d->sock);
-	if (r < 0)
-		return r;
-	for (int fd = 0; fd <= 2; fd++) {
-		if (fd == 2 && fcntl(2, F_GETFD) >= 0)
-			break;
-		close(fd);
-		if (open("/dev/null", O_RDWR) != fd)
-			return -EIO;
-	}
-	setsid();
-	return chdir("/") == 0 ? 0 : -errno;
-}
-
 /* Before anything secret. */
 static int init_process(struct daemon *d, struct cf_err *err)
 {
-	int r = let_go(d);
+	int r = cf_ipc_let_go(&d->sock, CF_IPC_STDERR_KEPT); /* for libfuse's trace */
 	if (r < 0)
 		return cf_fail(err, r, "cannot let go of the terminal: %s", strerror(-r));
 	if ((r = init_signals(d)) < 0)
@@ -243,6 +243,13 @@ static void say_aloud(void *arg, const char *text)
 	cf_helper_say(d->helper, text);
 }
 
+/* Without it everything works but what needs it. */
+static int listen_for_commands(struct daemon *d, const struct cf_mount *m)
+{
+	struct cf_err why = {0};
+	return cf_control_listen(&d->control, m, &why) < 0 ? cf_ipc_answer(d->sock, CF_IPC_NOTE, 0, why.text) : 0;
+}
+
 /* Somebody else than the daemon can now take the mount away. */
 static int hand_over_mount(struct daemon *d, struct cf_err *err)
 {
@@ -255,7 +262,10 @@ static int hand_over_mount(struct daemon *d, struct cf_err *err)
 	r = cf_helper_tell(d->helper, CF_HELPER_MOUNTED, &m);
 	if (r < 0)
 		return cf_fail(err, r, "the unmount helper has ended");
-	r = set_readahead(d, &m);
+	cf_suspend_init(&d->suspend, &d->ops, d->session, d->helper);
+	r = listen_for_commands(d, &m);
+	if (r == 0)
+		r = set_readahead(d, &m);
 	return r < 0 ? cf_fail(err, r, "the parent has gone") : 0;
 }
 
@@ -321,24 +331,42 @@ static unsigned waiting(void *arg)
 	return cf_volume_waiting(d->volume);
 }
 
+static void ending(void *arg)
+{
+	struct daemon *d = arg;
+	cf_suspend_stop(&d->suspend);
+}
+
 /* A second one also on a single CPU: that a call waits is seen only afterwards. */
 static unsigned ready_threads(const struct daemon *d)
 {
 	return d->plan.n_permits > 2 ? d->plan.n_permits : 2;
 }
 
+/* libfuse's own loop has none. */
+static int make_loop(struct daemon *d)
+{
+	const struct cf_loop_opts opts = {
+		.n_threads = d->plan.n_workers, .n_ready = ready_threads(d), .waiting = waiting, .ending = ending, .ctx = d};
+	int r = d->opts->transport == CF_TRANSPORT_IO_URING ? 0 : cf_loop_new(&d->loop, d->session, &opts);
+	d->suspend.loop = d->loop;
+	return r;
+}
+
 static int serve(struct daemon *d, struct cf_err *err)
 {
 	pthread_t thread;
 	d->main_thread = pthread_self();
-	int r = pthread_create(&thread, NULL, control, d);
+	int r = make_loop(d);
+	if (r < 0)
+		return cf_fail(err, r, "no memory for the threads that serve");
+	r = pthread_create(&thread, NULL, control, d);
 	if (r != 0)
 		return cf_fail(err, -r, "cannot start a thread: %s", strerror(r));
 	(void)!cf_volume_start(d->volume);
-	const struct cf_loop_opts loop = {
-		.n_threads = d->plan.n_workers, .n_ready = ready_threads(d), .waiting = waiting, .ctx = d};
-	r = d->opts->transport == CF_TRANSPORT_IO_URING ? cf_session_loop(d->session, d->plan.n_workers)
-													: cf_loop_run(d->session, &loop);
+	if ((r = cf_control_start(&d->control, &d->ops, &d->suspend)) < 0)
+		return cf_fail(err, r, "cannot start a thread: %s", strerror(-r));
+	r = d->loop ? cf_loop_run(d->loop) : cf_session_loop(d->session, d->plan.n_workers);
 	atomic_store(&d->ended, 1);
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
@@ -348,12 +376,16 @@ static int serve(struct daemon *d, struct cf_err *err)
 }
 
 /* Everything written reaches the image before the kernel's connection and the keys go. When this returns nothing is
- * mounted any more and the helper has ended. */
+ * mounted any more and the helper has ended; if a command's thread hangs in the kernel the end of the process has to
+ * do. */
 static int finish(struct daemon *d)
 {
 	int r = d->volume ? cf_volume_drain(d->volume) : 0;
 	if (d->ops.voice)
 		cf_voice_notice(d->ops.voice);
+	if (!cf_control_stop(&d->control))
+		return r;
+	cf_loop_free(&d->loop);
 	cf_session_free(&d->session);
 	cf_helper_end(&d->helper);
 	cf_volume_free(&d->volume);
@@ -365,7 +397,7 @@ static int finish(struct daemon *d)
 _Noreturn void cf_daemon_main(int sock, const struct cf_serve_opts *opts)
 {
 	struct cf_err err = {0};
-	struct daemon d = {.opts = opts, .sock = sock, .helper = -1, .signals = -1};
+	struct daemon d = {.opts = opts, .sock = sock, .helper = -1, .signals = -1, .control.sock = -1};
 	int r = start(&d, &err);
 	if (r == 0)
 		r = serve(&d, &err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* helper.c - flushes and unmounts on behalf of a daemon that no longer may.
  *
- * A process of its own, one thread, no secret, no descriptor but the socket to its daemon; deaf to signals, since it
- * must outlive everything that ends the daemon, and it ends when the daemon does. Invariant: it unmounts only the
- * device it was told of, and after the daemon's end it never looks into the mount. */
+ * A process of its own (with a child while it flushes for a suspend), one thread, no secret, no descriptor but the
+ * socket to its daemon; deaf to signals, since it must outlive everything that ends the daemon, and it ends when the
+ * daemon does. Invariant: it unmounts only the device it was told of, and after the daemon's end it never looks into
+ * the mount. */
 #include "config.h"
 
 #include "cryptfuse/helper.h"
@@ -16,9 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cryptfuse/control.h"
 #include "cryptfuse/ipc.h"
 #include "cryptfuse/text.h"
 #include "cryptfuse/voice.h"
@@ -43,6 +46,7 @@ struct helper {
 	struct message dev;   /* of our mount */
 	struct message below; /* of a cryptfuse mount that was there before */
 	int was_below;
+	int flusher; /* its end tells it to drop the pages; -1 none */
 };
 
 /* What a call on the socket failed for will be over in a moment, as memory that is short: a volume that is served must
@@ -96,7 +100,7 @@ static int hear(int sock, struct message *m)
 int cf_helper_hear(int sock)
 {
 	struct message m;
-	return hear(sock, &m) && m.word == CF_HELPER_DETACHED;
+	return hear(sock, &m) ? (int)m.word : 0;
 }
 
 void cf_helper_end(int *sock)
@@ -264,6 +268,49 @@ static void stop(const struct helper *h)
 	cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
 }
 
+/* A process of its own: closing a file flushes it, and under the writeback cache that waits for writes that wait for
+ * the key. Locked, dirty and mapped pages stay. */
+static void be_flusher(const struct helper *h, int go)
+{
+	struct held held;
+	char nothing;
+	hold_all(h, &held);
+	flush_all(&held);
+	cf_helper_tell(h->sock, CF_HELPER_FLUSH, NULL);
+	(void)!read(go, &nothing, 1);
+	for (unsigned i = 0; i < held.n; i++)
+		(void)!posix_fadvise(held.fd[i], 0, 0, POSIX_FADV_DONTNEED);
+	cf_helper_tell(h->sock, CF_HELPER_DROP, NULL);
+	_exit(0);
+}
+
+/* Nobody waits for it: it belongs to init. */
+static void start_flusher(struct helper *h)
+{
+	int go[2], status;
+	cf_close_fd(&h->flusher);
+	if (pipe2(go, O_CLOEXEC) != 0)
+		return;
+	const pid_t pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		if (fork() == 0)
+			be_flusher(h, go[0]);
+		_exit(0);
+	}
+	close(go[0]);
+	h->flusher = go[1];
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+}
+
+/* The daemon cannot remove anything from inside its box, or when it was killed. */
+static void forget_socket(const struct message *dev)
+{
+	const struct cf_mount m = {.dev_major = dev->dev_major, .dev_minor = dev->dev_minor, .uid = geteuid()};
+	cf_control_forget(&m);
+}
+
 static void run(struct helper *h)
 {
 	struct message m;
@@ -274,29 +321,20 @@ static void run(struct helper *h)
 			h->mounted = 1;
 			h->dev = m;
 		}
+		if (m.word == CF_HELPER_FLUSH)
+			start_flusher(h);
+		if (m.word == CF_HELPER_DROP)
+			cf_close_fd(&h->flusher);
 		if (m.word == CF_HELPER_STOP)
 			stop(h);
 	}
 	if (is_there(h))
 		(void)!cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_DETACH, NULL);
+	if (h->mounted)
+		forget_socket(&h->dev);
 }
 
 /* ---- the process ---- */
-
-/* Leave the terminal, the caller's folder and all its descriptors. */
-static int let_go(int *sock)
-{
-	int r = cf_ipc_keep_only(sock);
-	if (r < 0)
-		return r;
-	for (int fd = 0; fd <= 2; fd++) {
-		close(fd);
-		if (open("/dev/null", O_RDWR) != fd)
-			return -EIO;
-	}
-	setsid();
-	return chdir("/") == 0 ? 0 : -errno;
-}
 
 static void be_deaf(void)
 {
@@ -312,9 +350,9 @@ static void be_deaf(void)
 _Noreturn static void be_helper(const struct cf_serve_opts *opts, int sock)
 {
 	struct cf_mount m;
-	struct helper h = {.opts = opts, .sock = sock};
+	struct helper h = {.opts = opts, .sock = sock, .flusher = -1};
 	be_deaf();
-	struct message ready = {.word = CF_HELPER_READY, .code = let_go(&h.sock)};
+	struct message ready = {.word = CF_HELPER_READY, .code = cf_ipc_let_go(&h.sock, CF_IPC_STDERR_GONE)};
 	const int below = ready.code < 0 ? 0 : cf_mounts_find(opts->mountpoint, &m);
 	if (below < 0)
 		ready.code = below;

@@ -31,6 +31,22 @@ int cf_ipc_keep_only(int *sock)
 	return 0;
 }
 
+int cf_ipc_let_go(int *sock, enum cf_ipc_stderr what)
+{
+	int r = cf_ipc_keep_only(sock);
+	if (r < 0)
+		return r;
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fd == 2 && what == CF_IPC_STDERR_KEPT && fcntl(2, F_GETFD) >= 0)
+			break;
+		close(fd);
+		if (open("/dev/null", O_RDWR) != fd)
+			return -EIO;
+	}
+	setsid();
+	return chdir("/") == 0 ? 0 : -errno;
+}
+
 /* A whole message, or -errno. */
 static int send_bytes(int sock, const void *data, size_t len)
 {

@@ -139,6 +139,7 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 	*o = (struct cf_ops){
 		.volume = v, .opts = opts, .plan = plan, .sandbox.use = opts->sandbox, .uid = geteuid(), .gid = getegid()};
 	clock_gettime(CLOCK_REALTIME, &o->since);
+	cf_gate_init(&o->gate);
 	cf_lane_init(&o->space_lane, cf_ops_change_space, o);
 	o->file[0].bytes = cf_volume_bytes(v);
 	atomic_init(&o->n_files, 1);
@@ -149,6 +150,7 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 void cf_ops_fini(struct cf_ops *o)
 {
 	cf_lane_fini(&o->space_lane);
+	cf_gate_fini(&o->gate);
 	pthread_cond_destroy(&o->released);
 	pthread_mutex_destroy(&o->mutex);
 }

@@ -13,10 +13,13 @@
 
 void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	(void)ino;
 	struct cf_ops *o = cf_ops_of(req);
 	const struct cf_ops_file *f = cf_ops_handle_of(fi)->file;
 	size_t len = (size_t)cf_ops_clip(f, (uint64_t)off, size < CF_IO_MAX ? size : CF_IO_MAX);
+	if (!cf_gate_enter(&o->gate)) {
+		cf_gate_park(&o->gate, req, &(struct cf_gate_call){CF_CALL_READ, ino, fi, (uint64_t)off, size, 0, NULL});
+		return;
+	}
 	struct cf_worker *w = cf_volume_enter(o->volume);
 	ssize_t n = len ? cf_volume_read(o->volume, w, w->io, len, f->off + (uint64_t)off) : 0;
 	if (n < 0)
@@ -24,6 +27,7 @@ void cf_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct f
 	else
 		fuse_reply_buf(req, (const char *)w->io, (size_t)n);
 	cf_volume_leave(o->volume, w);
+	cf_gate_leave(&o->gate);
 }
 
 /* The handle owes a sync when it is closed. Noted when the bytes are in the backing, before the answer: what is noted
@@ -39,7 +43,6 @@ static void note_write(struct cf_ops *o, const struct fuse_file_info *fi)
 
 void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	(void)ino;
 	struct cf_ops *o = cf_ops_of(req);
 	const struct cf_ops_file *f = cf_ops_handle_of(fi)->file;
 	size_t len = (size_t)cf_ops_clip(f, (uint64_t)off, size < CF_IO_MAX ? size : CF_IO_MAX);
@@ -47,10 +50,15 @@ void cf_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, o
 		fuse_reply_err(req, ENOSPC);
 		return;
 	}
+	if (!cf_gate_enter(&o->gate)) {
+		cf_gate_park(&o->gate, req, &(struct cf_gate_call){CF_CALL_WRITE, ino, fi, (uint64_t)off, size, 0, buf});
+		return;
+	}
 	struct cf_worker *w = cf_volume_enter(o->volume);
 	ssize_t n = cf_volume_write(o->volume, w, (const uint8_t *)buf, len, f->off + (uint64_t)off);
 	cf_volume_leave(o->volume, w);
 	note_write(o, fi);
+	cf_gate_leave(&o->gate);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else

@@ -116,7 +116,7 @@ static int change_space(struct cf_volume *v, const struct cf_ops_file *f, int mo
 
 void cf_ops_change_space(void *ops, struct cf_lane_job *jobs)
 {
-	const struct cf_ops *o = ops;
+	struct cf_ops *o = ops;
 	for (struct cf_lane_job *next; jobs; jobs = next) {
 		struct parked_space *p = (struct parked_space *)jobs;
 		next = jobs->next;
@@ -124,19 +124,25 @@ void cf_ops_change_space(void *ops, struct cf_lane_job *jobs)
 		atomic_store(&p->handle->wrote, true); /* only now: see note_write in ops_io.c */
 		fuse_reply_err(p->req, r == -ENOSYS ? EOPNOTSUPP : -r);
 		free(p);
+		cf_gate_leave(&o->gate);
 	}
 }
 
 void cf_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len, struct fuse_file_info *fi)
 {
-	(void)ino;
 	struct cf_ops *o = cf_ops_of(req);
 	if (cf_volume_access(o->volume) == CF_READ_ONLY) {
 		fuse_reply_err(req, EROFS);
 		return;
 	}
+	if (!cf_gate_enter(&o->gate)) {
+		cf_gate_park(&o->gate, req,
+					 &(struct cf_gate_call){CF_CALL_FALLOCATE, ino, fi, (uint64_t)off, (uint64_t)len, mode, NULL});
+		return;
+	}
 	struct parked_space *p = calloc(1, sizeof(*p));
 	if (!p) {
+		cf_gate_leave(&o->gate);
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}

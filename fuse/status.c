@@ -275,7 +275,22 @@ static void put_command(struct json_object *o, const struct cf_ops *ops)
 	cf_json_add(o, "command", list);
 }
 
-char *cf_status_json(const struct cf_ops *ops)
+/* Null: it has its key. */
+static struct json_object *suspended(struct cf_gate *g)
+{
+	struct cf_gate_stats s;
+	cf_gate_stats(g, &s);
+	if (s.state == CF_GATE_OPEN)
+		return NULL;
+	struct json_object *o = json_object_new_object();
+	put_number(o, "waiting_reads", s.reads);
+	put_number(o, "waiting_writes", s.writes);
+	put_number(o, "lost_writes", s.lost_writes);
+	put_number(o, "lost_bytes", s.lost_bytes);
+	return o;
+}
+
+char *cf_status_json(struct cf_ops *ops)
 {
 	struct json_object *o = json_object_new_object();
 	struct cf_secret_stats secret;
@@ -296,6 +311,7 @@ char *cf_status_json(const struct cf_ops *ops)
 	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
 	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
 	put_mount(o, ops);
+	json_object_object_add(o, "suspended", suspended(&ops->gate));
 	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	put_unreadable(o, ops->volume);
 	put_journal(o, ops);

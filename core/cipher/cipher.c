@@ -140,6 +140,8 @@ int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint6
 					uint8_t *dst)
 {
 	assert(worker < c->n_workers);
+	if (!c->subkeys)
+		return -EIO;
 	if (atomic_load_explicit(&c->lost, memory_order_relaxed) && c->standby)
 		return cf_cipher_crypt(c->standby, worker, dir, du, n_du, src, dst);
 	struct tile t = {.c = c, .w = c->work[worker], .worker = worker, .dir = dir};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* impl.h - struct cf_cipher, shared by the files that set it up (setup.c), judge it (check.c), test it (selftest.c),
- * time it (measure.c) and run it (cipher.c). */
+ * time it (measure.c), run it (cipher.c) and let it forget its key (rekey.c). */
 #ifndef CRYPTFUSE_CIPHER_IMPL_H
 #define CRYPTFUSE_CIPHER_IMPL_H
 
@@ -19,6 +19,14 @@
 struct cf_subkey {
 	struct cf_mode_key mode;
 	struct cf_engine_key *essiv; /* encrypts IVs; NULL without essiv */
+};
+
+#define CF_CHECK_BYTES 32u
+
+/* What another key is told by. */
+struct cf_key_check {
+	bool kept;
+	uint8_t salt[CF_CHECK_BYTES], value[CF_CHECK_BYTES];
 };
 
 /* One worker's memory; reserved at open, wiped at the end. */
@@ -56,7 +64,9 @@ struct cf_cipher_choice {
 struct cf_cipher {
 	struct cf_cipher_spec spec;
 	struct cf_cipher_plan plan;
-	struct cf_subkey *subkeys; /* spec.keycount */
+	enum cf_path path;         /* that was asked for */
+	struct cf_subkey *subkeys; /* spec.keycount; NULL while the key is forgotten */
+	struct cf_key_check check;
 	struct cf_iv iv;
 	unsigned n_workers;
 	struct cf_cipher_work **work; /* n_workers */
@@ -84,6 +94,13 @@ int cf_cipher_selftest(struct cf_cipher *c, enum cf_path path, struct cf_err *er
 
 /** cf_cipher_measure - find batch_from by timing worker 0, at most @budget_ns a direction. 0 or -ENOMEM, -EIO. */
 int cf_cipher_measure(struct cf_cipher *c, uint64_t budget_ns) CF_MUST_CHECK;
+
+/** cf_cipher_keys_init, cf_cipher_keys_fini - all that is made of the key. 0 or -errno: the caller still calls fini. */
+int cf_cipher_keys_init(struct cf_cipher *c, const uint8_t *key) CF_MUST_CHECK;
+void cf_cipher_keys_fini(struct cf_cipher *c);
+
+/** cf_cipher_work_wipe - what crypt calls left in the workers' memory. */
+void cf_cipher_work_wipe(struct cf_cipher *c);
 
 /** cf_cipher_find_block - the block cipher that @spec names; under CF_MODE_API the kernel is asked
  * @engine, @use: as for cf_cipher_plan. @out's name may be spec's own text. Returns 0; -ENODEV and why. */

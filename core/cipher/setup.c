@@ -29,9 +29,13 @@ static int subkey_init(struct cf_cipher *c, struct cf_subkey *sk, const uint8_t 
 	return rc;
 }
 
-static int keys_init(struct cf_cipher *c, const uint8_t *key, enum cf_native native)
+int cf_cipher_keys_init(struct cf_cipher *c, const uint8_t *key)
 {
+	static const uint8_t no_key[1];
 	const struct cf_cipher_plan *p = &c->plan;
+	const enum cf_native native = c->path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY;
+	if (!c->spec.key_bytes)
+		key = no_key;
 	c->subkeys = calloc(c->spec.keycount, sizeof(*c->subkeys));
 	if (!c->subkeys)
 		return -ENOMEM;
@@ -94,11 +98,34 @@ static int work_init(struct cf_cipher *c)
 	return c->work ? 0 : -ENOMEM;
 }
 
-static void stage_free(uint8_t *stage, size_t len)
+void cf_cipher_keys_fini(struct cf_cipher *c)
+{
+	cf_iv_fini(&c->iv);
+	for (uint32_t i = 0; c->subkeys && i < c->spec.keycount; i++) {
+		if (c->subkeys[i].essiv)
+			c->plan.engine->key_free(&c->subkeys[i].essiv);
+		cf_mode_key_fini(&c->subkeys[i].mode);
+	}
+	free(c->subkeys);
+	c->subkeys = NULL;
+}
+
+static void wipe(uint8_t *stage, size_t len)
 {
 	if (stage)
 		cf_secret_wipe(stage, len);
-	free(stage);
+}
+
+void cf_cipher_work_wipe(struct cf_cipher *c)
+{
+	for (unsigned i = 0; c->work && i < c->n_workers && c->work[i]; i++) {
+		struct cf_cipher_work *w = c->work[i];
+		wipe(w->scratch[0], 2 * c->pass_bytes);
+		wipe(w->before, CF_STAGE_BYTES);
+		wipe(w->gather_src, CF_STAGE_BYTES);
+		wipe(w->gather_dst, CF_STAGE_BYTES);
+		cf_secret_wipe(w, offsetof(struct cf_cipher_work, scratch));
+	}
 }
 
 void cf_cipher_free(struct cf_cipher **cipher)
@@ -107,19 +134,13 @@ void cf_cipher_free(struct cf_cipher **cipher)
 	if (!c)
 		return;
 	cf_cipher_free(&c->standby);
-	cf_iv_fini(&c->iv);
-	for (uint32_t i = 0; c->subkeys && i < c->spec.keycount; i++) {
-		if (c->subkeys[i].essiv)
-			c->plan.engine->key_free(&c->subkeys[i].essiv);
-		cf_mode_key_fini(&c->subkeys[i].mode);
-	}
-	free(c->subkeys);
+	cf_cipher_keys_fini(c);
+	cf_cipher_work_wipe(c);
 	for (unsigned i = 0; c->work && i < c->n_workers && c->work[i]; i++) {
-		stage_free(c->work[i]->scratch[0], 2 * c->pass_bytes);
-		stage_free(c->work[i]->before, CF_STAGE_BYTES);
-		stage_free(c->work[i]->gather_src, CF_STAGE_BYTES);
-		stage_free(c->work[i]->gather_dst, CF_STAGE_BYTES);
-		cf_secret_wipe(c->work[i], sizeof(*c->work[i]));
+		free(c->work[i]->scratch[0]);
+		free(c->work[i]->before);
+		free(c->work[i]->gather_src);
+		free(c->work[i]->gather_dst);
 		free(c->work[i]);
 	}
 	free(c->work);
@@ -166,7 +187,6 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 					const struct cf_cipher_plan *plan, unsigned n_workers, enum cf_path path, uint64_t budget_ns,
 					struct cf_err *err)
 {
-	static const uint8_t no_key[1];
 	char label[CF_LABEL];
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *c = calloc(1, sizeof(*c));
 	if (!c)
@@ -175,10 +195,11 @@ int cf_cipher_build(struct cf_cipher **out, const struct cf_cipher_spec *spec, c
 	c->plan = *plan;
 	c->plan.bc.name = c->spec.cipher; /* the same text, which lives as long as this */
 	c->n_workers = n_workers;
+	c->path = path;
 	plan_tiles(c);
 	int rc = work_init(c);
 	if (!rc)
-		rc = keys_init(c, spec->key_bytes ? key : no_key, path == CF_PATH_BATCH ? CF_NATIVE_NONE : CF_NATIVE_IF_ANY);
+		rc = cf_cipher_keys_init(c, key);
 	if (!rc)
 		rc = choose_path(c, path, budget_ns, err);
 	cf_cipher_label(spec, label);

@@ -366,6 +366,8 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;
 	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);
+	if (!rc && (rc = cf_cipher_keep_check(cipher, key)))
+		return cf_fail(err, rc, "no check value of the key: %s", strerror(-rc));
 	if (!rc)
 		rc = cf_image_backing(image, &backing, err);
 	if (!rc && *plan->journal)

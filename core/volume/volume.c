@@ -46,13 +46,18 @@ static int worker_init(const struct cf_volume *v, struct cf_worker *w, unsigned 
 	return 0;
 }
 
-/* Plaintext is wiped; ciphertext is no secret. */
+/* Plaintext; ciphertext is no secret. A buffer that was never used is not touched: it has no memory yet. */
+static void worker_wipe(struct cf_worker *w, uint32_t du_bytes)
+{
+	if (!w->n_transfers)
+		return;
+	cf_secret_wipe(w->io, CF_IO_MAX);
+	cf_secret_wipe(w->edge, du_bytes);
+}
+
 static void worker_fini(struct cf_worker *w, uint32_t du_bytes)
 {
-	if (w->io)
-		cf_secret_wipe(w->io, CF_IO_MAX);
-	if (w->edge)
-		cf_secret_wipe(w->edge, du_bytes);
+	worker_wipe(w, du_bytes);
 	free(w->io);
 	free(w->crypt);
 	free(w->edge);
@@ -121,6 +126,23 @@ void cf_volume_free(struct cf_volume **v)
 	cf_bad_fini(&old->bad);
 	free(old);
 	*v = NULL;
+}
+
+bool cf_volume_can_suspend(const struct cf_volume *v)
+{
+	return cf_cipher_can_rekey(v->cipher);
+}
+
+void cf_volume_suspend(struct cf_volume *v)
+{
+	cf_cipher_forget(v->cipher);
+	for (unsigned i = 0; i < v->n_workers; i++)
+		worker_wipe(&v->workers[i], v->du_bytes);
+}
+
+int cf_volume_resume(struct cf_volume *v, const uint8_t *key, struct cf_err *err)
+{
+	return cf_cipher_rekey(v->cipher, key, err);
 }
 
 uint64_t cf_volume_bytes(const struct cf_volume *v)

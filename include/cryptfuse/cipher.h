@@ -110,9 +110,28 @@ bool cf_cipher_in_place(const struct cf_cipher *c, enum cf_dir dir);
  * @src: n_du * DU bytes, never written, intact even on error  @dst: the same, no overlap with @src, but
  * see cf_cipher_in_place
  * Shape: any n_du; tiles inside. Threads: any number at once, each with its own worker.
- * Returns 0; -EIO the engine failed (@dst is undefined). */
+ * Returns 0; -EIO the engine failed (@dst is undefined), or the key is forgotten. */
 int cf_cipher_crypt(struct cf_cipher *c, unsigned worker, enum cf_dir dir, uint64_t du, size_t n_du, const uint8_t *src,
 					uint8_t *dst) CF_MUST_CHECK;
+
+/** cf_cipher_keep_check - remember by what the key can be told from another, so that it may be forgotten
+ * @key: the one the cipher was made with. After cf_cipher_new, once. Returns 0; -EIO; -ENOMEM. */
+int cf_cipher_keep_check(struct cf_cipher *c, const uint8_t *key) CF_MUST_CHECK;
+
+/** cf_cipher_can_rekey - whether the two below may be called: a check is kept, and no key lies outside this process. */
+bool cf_cipher_can_rekey(const struct cf_cipher *c);
+
+/** cf_cipher_forget - wipe the key, all that was made of it, and what crypt calls left behind. No crypt call may be
+ * running; those that come before cf_cipher_rekey fail. */
+void cf_cipher_forget(struct cf_cipher *c);
+
+/** cf_cipher_has_key - whether it is not forgotten. */
+bool cf_cipher_has_key(const struct cf_cipher *c);
+
+/** cf_cipher_rekey - take the key again, with a self-test; what was decided at open stays decided
+ * @key: borrowed, spec->key_bytes. Returns 0; -EPERM it is another key; -EIO the engine failed its self-test; -ENOMEM.
+ * On failure it is as before. */
+int cf_cipher_rekey(struct cf_cipher *c, const uint8_t *key, struct cf_err *err) CF_MUST_CHECK;
 
 uint32_t cf_cipher_du_bytes(const struct cf_cipher *c);
 const struct cf_cipher_spec *cf_cipher_spec(const struct cf_cipher *c);

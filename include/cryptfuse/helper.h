@@ -5,8 +5,9 @@
  * message:
  *
  *     daemon -> helper   W about to mount   M mounted (with the device)   T stop   S say this in the system's log
+ *                        F flush the files and hold them   P drop the kernel's clean pages of them, let go
  *                        end: the daemon has gone
- *     helper -> daemon   R ready, or why not   D detached, end now
+ *     helper -> daemon   R ready, or why not   D detached, end now   F, P done
  *
  * On T it flushes the volume file and unmounts it while the daemon serves on; at the end it removes what is left. */
 #ifndef CRYPTFUSE_HELPER_H
@@ -21,6 +22,8 @@ enum cf_helper_word {
 	CF_HELPER_MOUNTED = 'M',
 	CF_HELPER_STOP = 'T',
 	CF_HELPER_SAY = 'S',
+	CF_HELPER_FLUSH = 'F',
+	CF_HELPER_DROP = 'P',
 	CF_HELPER_DETACHED = 'D',
 };
 
@@ -36,7 +39,7 @@ int cf_helper_tell(int sock, enum cf_helper_word word, const struct cf_mount *mo
  */
 void cf_helper_say(int sock, const char *text);
 
-/** cf_helper_hear - wait for its word: 1 detached; 0 it has gone. */
+/** cf_helper_hear - wait for its word; 0 it has gone. */
 int cf_helper_hear(int sock);
 
 /** cf_helper_end - let it remove a mount that is left, and wait until it has ended; the connection to the kernel must

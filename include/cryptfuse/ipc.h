@@ -30,6 +30,12 @@ int cf_ipc_pair(int fds[static 2]) CF_MUST_CHECK;
  * was just forked. 0 or -errno. */
 int cf_ipc_keep_only(int *sock) CF_MUST_CHECK;
 
+enum cf_ipc_stderr { CF_IPC_STDERR_KEPT, CF_IPC_STDERR_GONE };
+
+/** cf_ipc_let_go - the same, and leave the terminal, the caller's folder and its standard descriptors, but perhaps one
+ * that is open. 0 or -errno. */
+int cf_ipc_let_go(int *sock, enum cf_ipc_stderr what) CF_MUST_CHECK;
+
 /** cf_ipc_send_order - @key: borrowed, plan->cipher.key_bytes (NULL when 0); @image: the receiver gets its own copies.
  * 0 or -errno; -EPIPE the daemon has gone. */
 int cf_ipc_send_order(int sock, const struct cf_open_plan *plan, const uint8_t *key,

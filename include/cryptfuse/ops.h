@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "cryptfuse/gate.h"
 #include "cryptfuse/lane.h"
 #include "cryptfuse/sandbox.h"
 #include "cryptfuse/serve.h"
@@ -43,6 +44,7 @@ struct cf_ops {
 	uint64_t init_unique;              /* killpriv.c: the kernel's first request */
 	atomic_bool init_seen, init_waits; /* it has come; its answer is to be completed */
 	atomic_uint page_writes;   /* writes that came out of the page cache: of mappings, of no handle in particular */
+	struct cf_gate gate;       /* reads, writes, changes of space */
 	struct cf_lane space_lane; /* one thread changes space at a time */
 	pthread_mutex_t mutex;     /* who has what open */
 	pthread_cond_t released;
@@ -68,6 +70,6 @@ extern const struct fuse_lowlevel_ops cf_ops_table;
 
 /** cf_status_json - the status as JSON text, owned by the caller (free); NULL: no memory. Never holds a key. Any
  * thread. */
-char *cf_status_json(const struct cf_ops *o);
+char *cf_status_json(struct cf_ops *o);
 
 #endif

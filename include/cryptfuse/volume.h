@@ -62,6 +62,19 @@ int cf_volume_new(struct cf_volume **out, struct cf_backing **b, struct cf_ciphe
  * cf_volume_sync does. */
 void cf_volume_free(struct cf_volume **v);
 
+/** cf_volume_can_suspend - false where the key lies in the kernel too (AF_ALG). */
+bool cf_volume_can_suspend(const struct cf_volume *v);
+
+/** cf_volume_suspend - wipe the key, what was made of it, and the workers' buffers
+ * Nobody may read, write, zero or punch meanwhile, nor before cf_volume_resume: that fails then with -EIO and changes
+ * nothing. Sync, allocate, seek and all that asks go on as before. Does not sync. */
+void cf_volume_suspend(struct cf_volume *v);
+
+/** cf_volume_resume - go on with the key that it was opened with
+ * @key: borrowed; NULL for a cipher without one. Returns 0; -EPERM it is another key; -EIO the engine failed its
+ * self-test; -ENOMEM. On failure it stays suspended. */
+int cf_volume_resume(struct cf_volume *v, const uint8_t *key, struct cf_err *err) CF_MUST_CHECK;
+
 uint64_t cf_volume_bytes(const struct cf_volume *v);
 uint32_t cf_volume_du_bytes(const struct cf_volume *v);
 enum cf_access cf_volume_access(const struct cf_volume *v);

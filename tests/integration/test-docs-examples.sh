@@ -40,7 +40,7 @@ lines_of() { # PAGE
 		/^\$ / || more { line = more ? $0 : substr($0, 3); more = line ~ /\|$/; block = block line (more ? " " : "\n") }
 		/^\.Ed/ && here && block !~ /--allow-root/ { print block }' "$TOP/man/$1"
 }
-for page in cryptfuse.1 cryptfuse-{open,close,status,info,bench,decrypt,encrypt,create,mount}.1; do lines_of "$page"; done >"$S/lines"
+for page in cryptfuse.1 cryptfuse-{open,close,suspend,resume,status,info,bench,decrypt,encrypt,create,mount}.1; do lines_of "$page"; done >"$S/lines"
 [ "$(wc -l <"$S/lines")" -ge 10 ] || fail "only $(wc -l <"$S/lines") example lines found"
 while read -r line; do
 	case $line in
