@@ -28,7 +28,8 @@ enum cf_mount_top { CF_TOP_NONE, CF_TOP_OTHER, CF_TOP_CRYPTFUSE };
 /** cf_mounts_top - which of them; -errno if mountinfo cannot be read. */
 int cf_mounts_top(const char *mountpoint) CF_MUST_CHECK;
 
-/** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has no uid. 1 found, 0 none, -errno. */
+/** cf_mounts_find_any - the topmost mount of any kind on exactly @mountpoint; of another's file system @out has no uid.
+ * 1 found, 0 none, -errno. */
 int cf_mounts_find_any(const char *mountpoint, struct cf_mount *out) CF_MUST_CHECK;
 
 /** cf_mounts_find_source - the first mount of any kind whose source is @source, e.g. "/dev/loop0": its mount point and
