@@ -118,7 +118,7 @@ static int suspend(struct cf_suspend *s, struct cf_err *err)
 	ask_helper(s, CF_HELPER_DROP);
 	if (r < 0)
 		return cf_fail(err, r, "requests to the image have not ended within %u s: not suspended", DRAIN_TIMEOUT_S);
-	r = cf_volume_sync(s->ops->volume);
+	r = cf_volume_drain(s->ops->volume);
 	if (r < 0)
 		r = cf_fail(err, r, "what was written cannot be made durable (%s): not suspended", strerror(-r));
 	else

@@ -87,6 +87,29 @@ START_TEST(order__arrives_whole_with_key_and_descriptor)
 }
 END_TEST
 
+/* Behind all parts, whatever their number. */
+START_TEST(order__carries_the_journal)
+{
+	struct cf_open_plan sent = make_plan(0), plan;
+	struct cf_image whole = make_image(part_counts[_i]), came = {0};
+	struct stat a, b;
+	uint8_t *key = NULL;
+	strcpy(sent.journal, "/a/journal");
+	whole.n_journals = 1;
+	ck_assert_int_ge(whole.journal = memfd_create("journal", MFD_CLOEXEC), 0);
+	ck_assert_int_eq(cf_ipc_send_order(pair[0], &sent, NULL, &whole), 0);
+	ck_assert_int_eq(cf_ipc_recv_order(pair[1], &plan, &key, &came), 0);
+	ck_assert_uint_eq(came.n_parts, part_counts[_i]);
+	ck_assert_uint_eq(came.n_journals, 1);
+	ck_assert_int_eq(fcntl(came.journal, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	ck_assert_int_eq(fstat(came.journal, &a) | fstat(whole.journal, &b), 0);
+	ck_assert_uint_eq(a.st_ino, b.st_ino);
+	cf_image_close(&came);
+	cf_image_close(&whole);
+	ck_assert_int_eq(fcntl(came.journal, F_GETFD), -1);
+}
+END_TEST
+
 static const unsigned list_lengths[] = {0, 1, 2, CF_SERVE_PARTS_MAX};
 
 START_TEST(parts__arrive_whole)
@@ -238,6 +261,7 @@ INSANE(no_end_of_hash, cipher.essiv_hash, NO_END)
 INSANE(no_end_of_engine, engine, NO_END)
 INSANE(no_end_of_type, type, NO_END)
 INSANE(no_end_of_uuid, uuid, NO_END)
+INSANE(no_end_of_journal, journal, NO_END)
 INSANE(no_end_of_command, command, NO_END)
 INSANE(numbering, cipher.iv_numbering, TWO)
 INSANE(no_worker, n_workers, 0)
@@ -274,6 +298,12 @@ static void segment_kind(struct cf_open_plan *p)
 	p->segment[CF_SEGMENTS_MAX - 1].kind = (enum cf_segment_kind)TWO;
 }
 
+/* Then the one descriptor is the journal's, and there is no image. */
+static void journal_alone(struct cf_open_plan *p)
+{
+	strcpy(p->journal, "/a/journal");
+}
+
 /* One end of the words is not enough: the last is the empty one. */
 static void half_an_end(struct cf_open_plan *p)
 {
@@ -281,12 +311,30 @@ static void half_an_end(struct cf_open_plan *p)
 }
 
 static void (*const insane[])(struct cf_open_plan *p) = {
-	no_end_of_cipher, no_end_of_mode, no_end_of_iv,   no_end_of_hash,
-	no_end_of_engine, no_end_of_type, no_end_of_uuid, no_end_of_command,
-	half_an_end,      huge_key,       numbering,      no_worker,
-	many_workers,     no_permit,      many_permits,   many_segments,
-	access_mode,      lock,           cache,          discards,
-	bad_sectors,      segment_kind,
+	no_end_of_cipher,
+	no_end_of_mode,
+	no_end_of_iv,
+	no_end_of_hash,
+	no_end_of_engine,
+	no_end_of_type,
+	no_end_of_uuid,
+	no_end_of_command,
+	half_an_end,
+	huge_key,
+	numbering,
+	no_worker,
+	many_workers,
+	no_permit,
+	many_permits,
+	many_segments,
+	access_mode,
+	lock,
+	cache,
+	discards,
+	bad_sectors,
+	segment_kind,
+	no_end_of_journal,
+	journal_alone,
 };
 
 START_TEST(order__that_is_insane_is_refused)
@@ -401,6 +449,7 @@ int main(void)
 	tcase_add_test(t, parts__are_not_waited_for);
 	tcase_add_loop_test(t, parts__nonsense_is_refused, 0, 3);
 	tcase_add_loop_test(t, order__arrives_whole_with_key_and_descriptor, 0, (int)CF_ARRAY_LEN(key_sizes));
+	tcase_add_loop_test(t, order__carries_the_journal, 0, (int)CF_ARRAY_LEN(part_counts));
 	tcase_add_test(t, order__parent_gone_before_it);
 	tcase_add_test(t, order__parent_gone_before_the_key);
 	tcase_add_loop_test(t, order__with_a_key_of_another_size_is_refused, 0, (int)CF_ARRAY_LEN(wrong_key_sizes));
