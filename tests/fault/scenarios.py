@@ -327,7 +327,7 @@ class Printing(Reading):
     def good(self, bench, fault, result):
         if result.out == self.expected[bench]:
             return None
-        if self.may_know_less and bench.library.origins[fault.origin] != "cryptfuse":
+        if self.may_know_less and bench.library.origins[fault.origin] not in ("cryptfuse", "libjson-c"):
             return None if self.words[1] != "--json" or json.loads(result.out) else "prints nothing"
         return f"prints something else: {result.out[-300:]}"
 
@@ -378,6 +378,8 @@ class Opened(Scenario):
         return [*self.words, bench.path("mnt")]
 
     def good(self, bench, fault, result):
+        if "cannot be seen" in result.err and not (fault and fault.call == "syscall"):  # a kernel without pidfd_open
+            return "close has not waited for the daemon"
         return bench.close_and_compare(plain_options(bench))
 
     def failed(self, bench):
