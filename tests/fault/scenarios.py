@@ -645,6 +645,7 @@ LUKS_KEY = ["--type", "luks2", "-d", "IN/passphrase"]
 ALL = [
     Printing("completion", "completion", "bash"),
     Printing("info-plain", "info", "IN/plain"),
+    Printing("info-json", "info", "--json", "IN/plain"),
     Printing("info-luks2", "info", "--json", "IN/luks2", may_know_less=True),
     Reading("status-none", "status", "--json"),
     Open("open", "plain"),
