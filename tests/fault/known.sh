@@ -5,7 +5,7 @@ set -e
 here=$(dirname "$0")
 walk() { "$here/run" --first 1 --spread 1 "$@"; }
 walk --call mmap64 --call close_range --call realloc --call malloc --call recv open
-walk --call malloc --call calloc info-luks2 status-json
+walk --call malloc --call calloc --spread 5 info-json status-json
 walk --call getxattr --call fork close
 walk --call dup2 mount
 walk --call getxattr umount

@@ -327,7 +327,7 @@ class Printing(Reading):
     def good(self, bench, fault, result):
         if result.out == self.expected[bench]:
             return None
-        if self.may_know_less and bench.library.origins[fault.origin] != "cryptfuse":
+        if self.may_know_less and bench.library.origins[fault.origin] not in ("cryptfuse", "libjson-c"):
             return None if self.words[1] != "--json" or json.loads(result.out) else "prints nothing"
         return f"prints something else: {result.out[-300:]}"
 
@@ -378,6 +378,8 @@ class Opened(Scenario):
         return [*self.words, bench.path("mnt")]
 
     def good(self, bench, fault, result):
+        if "cannot be seen" in result.err and not (fault and fault.call == "syscall"):  # a kernel without pidfd_open
+            return "close has not waited for the daemon"
         return bench.close_and_compare(plain_options(bench))
 
     def failed(self, bench):
@@ -643,6 +645,7 @@ LUKS_KEY = ["--type", "luks2", "-d", "IN/passphrase"]
 ALL = [
     Printing("completion", "completion", "bash"),
     Printing("info-plain", "info", "IN/plain"),
+    Printing("info-json", "info", "--json", "IN/plain"),
     Printing("info-luks2", "info", "--json", "IN/luks2", may_know_less=True),
     Reading("status-none", "status", "--json"),
     Open("open", "plain"),
