@@ -15,10 +15,10 @@
 /** One program with its arguments. */
 struct cli_program {
 	enum { CLI_ENDS, CLI_MOUNTS } purpose;
-	char path[PATH_MAX];                           /* "" none */
-	const char *argv[CLI_PROGRAM_ARGS];            /* constants, and texts of the job and the mounter */
-	enum { CLI_FIRST_LINE, CLI_LAST_LINE } reason; /* which of its lines says why it failed */
-	int ok_status;                                 /* up to this one it did what it should */
+	char path[PATH_MAX];                /* "" none */
+	const char *argv[CLI_PROGRAM_ARGS]; /* constants, and texts of the job and the mounter */
+	const char *mark; /* what says why it failed begins so, somewhere in a line; NULL, or nowhere: the first line */
+	int ok_status;    /* up to this one it did what it should */
 	enum cf_access access; /* a daemon that only reads can lose nothing: no exit status is bad */
 };
 

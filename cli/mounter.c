@@ -196,8 +196,9 @@ static int judge(const struct cli_program *p, enum cli_verbosity verbosity, int 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (verbosity == CLI_VERBOSE)
 			cli_say("%s: %s", p->argv[0], line);
-		if (!reason[0] || p->reason == CLI_LAST_LINE)
-			snprintf(reason, sizeof(reason), ": %.200s", line);
+		const char *marked = p->mark ? strstr(line, p->mark) : NULL;
+		if (!reason[0] || (marked && !strstr(reason, p->mark)))
+			snprintf(reason, sizeof(reason), ": %.200s", marked ? marked : line);
 	}
 	cli_printable(reason);
 	return failed ? cf_fail(err, -EIO, "%s failed (%s %d)%s", p->argv[0], WIFSIGNALED(status) ? "signal" : "status",

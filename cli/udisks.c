@@ -22,7 +22,7 @@
 
 static int prepare(struct cli_program *p, struct cf_err *err)
 {
-	*p = (struct cli_program){.purpose = CLI_ENDS, .reason = CLI_LAST_LINE};
+	*p = (struct cli_program){.purpose = CLI_ENDS, .mark = "GDBus.Error"};
 	return cli_program_locate(PROGRAM, p->path) == 0
 			   ? 0
 			   : cf_fail(err, -ENOENT, "--udisks: needs " PROGRAM " (Debian: apt install udisks2)");
@@ -75,6 +75,17 @@ static int find_loop(const char *file, char device[static DEVICE_TEXT])
 	return stat(file, &st) == 0 && cf_backing_loop_user("/sys/block", file, &st, device, DEVICE_TEXT);
 }
 
+/* Linux 6.17 and later ask for the size of the file as whoever makes the device, and take a refusal, such as FUSE's to
+ * root, for 0. */
+static int is_empty(const char *device)
+{
+	char path[DEVICE_TEXT + 32];
+	unsigned long long sectors = 1;
+	snprintf(path, sizeof(path), "/sys/block/%s/size", strrchr(device, '/') + 1);
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(path, "re");
+	return f && fscanf(f, "%llu", &sectors) == 1 && sectors == 0;
+}
+
 static int mount_device(const struct cli_place *place, const struct cli_mount_job *job, const char *type,
 						const char *device, enum cli_verbosity verbosity, struct cf_err *err)
 {
@@ -102,15 +113,21 @@ int cli_udisks_mount(const struct cli_place *place, const struct cli_mount_job *
 					 enum cli_verbosity verbosity, struct cf_err *err)
 {
 	char device[DEVICE_TEXT];
+	struct cf_err why = {0};
 	cli_place_note(place, "udisks", "loop");
-	int rc = run(place,
-				 (const char *const[CLI_PROGRAM_ARGS]){"loop-setup", "--file", job->file,
-													   job->access == CF_READ_ONLY ? "--read-only" : NULL},
-				 verbosity, err);
-	if (rc)
-		return rc;
-	if (!find_loop(job->file, device))
-		return cf_fail(err, -EIO, PROGRAM " ended without an error, but made no loop device");
+	const int rc = run(place,
+					   (const char *const[CLI_PROGRAM_ARGS]){"loop-setup", "--file", job->file,
+															 job->access == CF_READ_ONLY ? "--read-only" : NULL},
+					   verbosity, &why);
+	const int is_there = find_loop(job->file, device);
+	if (is_there && is_empty(device))
+		return cf_fail(
+			err, -EPERM,
+			"with this kernel --udisks works only where /etc/fuse.conf has a line 'user_allow_other' (only root "
+			"can add it)");
+	if (rc || !is_there)
+		return cf_fail(err, rc ? rc : -EIO, "%s",
+					   rc ? why.text : PROGRAM " ended without an error, but made no loop device");
 	return mount_device(place, job, type, device, verbosity, err);
 }
 

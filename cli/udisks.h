@@ -17,7 +17,7 @@ int cli_udisks_check(enum cf_mount_share share, struct cf_err *err) CF_MUST_CHEC
 /** cli_udisks_mount - a loop device on @job's file, and its file system mounted
  * @type: the kernel's name of the file system; NULL what udisks finds. @job: its directory and share are not used.
  * Not interrupted half way: what udisksd has begun it would go on with. Returns 0; -EPERM udisks does not let this
- * user; -EIO it failed. What was done is cli_udisks_undo's to undo. */
+ * user, or the kernel wants user_allow_other; -EIO it failed. What was done is cli_udisks_undo's to undo. */
 int cli_udisks_mount(const struct cli_place *place, const struct cli_mount_job *job, const char *type,
 					 enum cli_verbosity verbosity, struct cf_err *err) CF_MUST_CHECK;
 

@@ -100,6 +100,34 @@ START_TEST(place__of_a_directory_that_others_can_enter_is_not_found)
 }
 END_TEST
 
+START_TEST(place__is_found_by_where_it_is_mounted_instead)
+{
+	struct cf_err err = {0};
+	char target[PATH_MAX], volume[PATH_MAX];
+	struct cli_place p, q;
+	ck_assert_int_eq(cli_place_make("/x", &p, &err), 0);
+	cli_place_note(&p, "at", "/run/media/y");
+	strcpy(volume, p.volume);
+	ck_assert_int_eq(cli_place_find("/run/media/y", &q), 1);
+	ck_assert_str_eq(q.target, "/x");
+	cli_place_fini(&q);
+	ck_assert_int_eq(cli_place_target(volume, target), 1);
+	ck_assert_str_eq(target, "/run/media/y");
+	cli_place_remove(&p);
+	ck_assert_int_eq(cli_place_find("/run/media/y", &q), 0);
+}
+END_TEST
+
+START_TEST(mounts__are_found_by_their_source)
+{
+	struct cf_mount proc, found;
+	ck_assert_int_eq(cf_mounts_find_any("/proc", &proc), 1);
+	ck_assert_int_eq(cf_mounts_find_source(proc.source, &found), 1);
+	ck_assert_str_eq(found.source, proc.source);
+	ck_assert_int_eq(cf_mounts_find_source("/dev/no such device", &found), 0);
+}
+END_TEST
+
 START_TEST(place__knows_only_what_was_not_there_before)
 {
 	struct cf_err err = {0};
@@ -205,6 +233,8 @@ int main(void)
 	tcase_add_test(tc, place__not_behind_a_link);
 	tcase_add_test(tc, place__of_a_directory_that_others_can_enter_is_not_found);
 	tcase_add_test(tc, place__knows_only_what_was_not_there_before);
+	tcase_add_test(tc, place__is_found_by_where_it_is_mounted_instead);
+	tcase_add_test(tc, mounts__are_found_by_their_source);
 	tcase_add_loop_test(tc, filesystem__that_is_none_is_refused_in_words, 0, (int)CF_ARRAY_LEN(not_mountable));
 	tcase_add_loop_test(tc, filesystem__of_the_kernel_only_is_for_root, 0, 7);
 	tcase_add_loop_test(tc, filesystem__options_let_in_only_who_was_asked_in, 0, (int)CF_ARRAY_LEN(ext4));
