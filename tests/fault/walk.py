@@ -8,7 +8,6 @@ run: no crash, no hang, exit code and one message as they should be, nothing hal
 import argparse
 import collections
 import concurrent.futures
-import errno
 import os
 import random
 import sys
@@ -22,7 +21,8 @@ import scenarios
 class Fault(collections.namedtuple("Fault", "depth origin call n code all_after")):
     def text(self, library):
         more = " and all after" if self.all_after else ""
-        return f"{self.call} #{self.n}{more} {failcall.code_name(self.code)} in {library.origins[self.origin]}, fork {self.depth}"
+        where = f"{library.origins[self.origin]}, fork {self.depth}"
+        return f"{self.call} #{self.n}{more} {failcall.code_name(self.code)} in {where}"
 
 
 def spread(count, first, more):
