@@ -276,18 +276,20 @@ static void put_command(struct json_object *o, const struct cf_ops *ops)
 }
 
 /* Null: it has its key. */
-static struct json_object *suspended(struct cf_gate *g)
+static void put_suspended(struct json_object *to, struct cf_gate *g)
 {
 	struct cf_gate_stats s;
 	cf_gate_stats(g, &s);
-	if (s.state == CF_GATE_OPEN)
-		return NULL;
+	if (s.state == CF_GATE_OPEN) {
+		cf_json_add_null(to, "suspended");
+		return;
+	}
 	struct json_object *o = json_object_new_object();
 	put_number(o, "waiting_reads", s.reads);
 	put_number(o, "waiting_writes", s.writes);
 	put_number(o, "lost_writes", s.lost_writes);
 	put_number(o, "lost_bytes", s.lost_bytes);
-	return o;
+	cf_json_add(to, "suspended", o);
 }
 
 char *cf_status_json(struct cf_ops *ops)
@@ -311,7 +313,7 @@ char *cf_status_json(struct cf_ops *ops)
 	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
 	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
 	put_mount(o, ops);
-	json_object_object_add(o, "suspended", suspended(&ops->gate));
+	put_suspended(o, &ops->gate);
 	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	put_unreadable(o, ops->volume);
 	put_journal(o, ops);
