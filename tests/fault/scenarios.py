@@ -302,6 +302,8 @@ class Scenario:
             return f"says without its name: {foreign[0]}"
         if result.rc and not 1 <= len(lines) <= (3 if fault.all_after else 1):
             return f"{len(lines)} messages"
+        if "is no JSON" in result.err:  # json-c's parser does not tell this from no memory
+            return None
         if (fault and result.rc not in (0, 3) and fault.code == errno.ENOMEM and fault.depth < 2 and fault.call != "send" and
                 origin in ("cryptfuse", "libc.so")):
             return "out of memory, but the exit code is another"
