@@ -114,8 +114,6 @@ mkdir -p "$S/data" "$S/open" "$D"
 for n in 0 1 4095 4096 4097 100000 3000000; do head -c $n /dev/urandom >"$S/data/f$n"; done
 (cd "$S/data" && sha256sum ./*) >"$S/sums"
 
-name=ext4
-made 24M mkfs.ext4 -q && kernel_does ext4 e2fsck -fn
 name=vfat
 if has mkfs.vfat; then made 24M mkfs.vfat && kernel_does vfat fsck.vfat -n; fi
 name=xfs
