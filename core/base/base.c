@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
 /* base.c - the few helpers behind base.h. No state. */
+#include "config.h"
+
 #include "cryptfuse/base.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SEAL_TRIES 100 /* of 10 ms */
 
 void cf_freep(void *var)
 {
@@ -33,4 +40,15 @@ void cf_close_stream(FILE **f)
 	if (*f)
 		fclose(*f);
 	*f = NULL;
+}
+
+int cf_seal_memory(int fd)
+{
+	static const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+	for (int i = 0; fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0; i++) {
+		if (errno != EBUSY || i == SEAL_TRIES)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }

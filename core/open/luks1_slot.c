@@ -8,7 +8,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -105,8 +104,9 @@ static int make_copy(int from, const uint8_t *header, const uint8_t *material, s
 	if (pwrite(fd, header, HEADER_BYTES, 0) != (ssize_t)HEADER_BYTES ||
 		pwrite(fd, material, len, (off_t)off) != (ssize_t)len)
 		return -ENOMEM;
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
-		return -errno;
+	const int rc = cf_seal_memory(fd);
+	if (rc < 0)
+		return rc;
 	int out = fd;
 	fd = -1;
 	return out;

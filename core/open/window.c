@@ -9,12 +9,10 @@
 #include "cryptfuse/probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cryptfuse/backing.h"
@@ -71,19 +69,6 @@ static int copy_extent(struct cf_backing *b, uint64_t base, struct cf_extent e, 
 	return 0;
 }
 
-/* Busy while the kernel itself has a page in hand for a moment. */
-static int seal(int fd)
-{
-	const struct timespec pause = {.tv_nsec = 10000000};
-	int rc;
-	for (int i = 0; (rc = fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) != 0; i++) {
-		if (errno != EBUSY || i == 100)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	return rc;
-}
-
 int cf_window_range_fd(struct cf_backing *b, const struct cf_extent *range, const struct cf_extent *keep,
 					   unsigned n_keep, uint64_t *lost, int *out_fd, struct cf_err *err)
 {
@@ -95,8 +80,9 @@ int cf_window_range_fd(struct cf_backing *b, const struct cf_extent *range, cons
 		if (rc)
 			return rc;
 	}
-	if (seal(fd) != 0)
-		return cf_fail(err, -errno, "cannot seal a file in memory: %s", strerror(errno));
+	const int rc = cf_seal_memory(fd);
+	if (rc < 0)
+		return cf_fail(err, rc, "cannot seal a file in memory: %s", strerror(-rc));
 	*out_fd = fd;
 	fd = -1;
 	return 0;

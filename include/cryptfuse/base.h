@@ -51,4 +51,8 @@ void cf_close_dir(DIR **dir);
 /** cf_close_stream - the same for a file of stdio that is read; NULL is "none". */
 void cf_close_stream(FILE **f);
 
+/** cf_seal_memory - what is in a memfd stays as it is: no more writes, no other size. Waits up to a second while the
+ * kernel itself has a page in hand. 0 or -errno. */
+int cf_seal_memory(int fd) CF_MUST_CHECK;
+
 #endif
