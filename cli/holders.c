@@ -26,13 +26,6 @@ struct holders {
 	unsigned n;
 };
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 static void add(struct holders *h, const char *what)
 {
 	const size_t len = strlen(h->text);
@@ -52,7 +45,7 @@ static int is_inside(const struct holders *h, const char *path)
 /* The first line of a small file, without its newline; "" if there is none. */
 static void first_line(const char *path, char *line, size_t size)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen(path, "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(path, "re");
 	if (!f || !fgets(line, (int)size, f))
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
@@ -97,7 +90,7 @@ static int maps_inside(const struct holders *h, const char *pid)
 {
 	char path[64], line[PATH_MAX + 128];
 	snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
-	CF_CLEANUP(close_file) FILE *f = fopen(path, "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		const char *mapped = strchr(line, '/');
 		if (mapped && is_inside(h, mapped))

@@ -22,13 +22,6 @@
 #define FUSE_DEVICE "/dev/fuse"
 #define FUSE_CONF "/etc/fuse.conf" /* libfuse's, compiled in there too */
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 /* ---- something of ours is there already ---- */
 
 static int refuse_open_mount(const struct cf_mount *m, struct cf_err *err)
@@ -182,7 +175,7 @@ static int in_path(const char *program)
 static int user_allow_other(void)
 {
 	static const char words[] = "user_allow_other";
-	CF_CLEANUP(close_file) FILE *f = fopen(FUSE_CONF, "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(FUSE_CONF, "re");
 	char line[256];
 	while (f && fgets(line, sizeof(line), f)) {
 		const char *start = line + strspn(line, " \t");

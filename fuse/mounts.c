@@ -17,13 +17,6 @@
 #define FS_TYPE "fuse.cryptfuse"
 #define MAX_LINKS 8 /* symbolic links in a row as the last name of a mount point */
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-	*f = NULL;
-}
-
 /* ---- reading mountinfo ---- */
 
 /* Three octal digits as a character; -1: they are none. No name holds a NUL. */
@@ -86,7 +79,7 @@ static enum cf_mount_top parse_line(char *line, struct cf_mount *m)
 static int each(const char *mountinfo, int (*fn)(void *ctx, enum cf_mount_top kind, const struct cf_mount *m),
 				void *ctx)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen(mountinfo, "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen(mountinfo, "re");
 	if (!f)
 		return -errno;
 	CF_CLEANUP(cf_freep) char *line = NULL;

@@ -90,15 +90,9 @@ int cf_afalg_driver_read(FILE *f, const char *alg, struct cf_afalg_driver *out)
 	return found;
 }
 
-static void close_file(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-
 int cf_afalg_driver_find(const char *alg, struct cf_afalg_driver *out)
 {
-	CF_CLEANUP(close_file) FILE *f = fopen("/proc/crypto", "re");
+	CF_CLEANUP(cf_close_stream) FILE *f = fopen("/proc/crypto", "re");
 	return f ? cf_afalg_driver_read(f, alg, out) : -ENOENT;
 }
 
