@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cryptfuse/bytes.h"
 #include "cryptfuse/backing.h"
 #include "cryptfuse/err.h"
 
@@ -27,11 +28,6 @@ void cf_window_ends(const struct cf_extent *e, struct cf_extent out[static 2])
 	uint64_t n = e->bytes < END_BYTES ? e->bytes : END_BYTES;
 	out[0] = (struct cf_extent){.off = e->off, .bytes = n};
 	out[1] = (struct cf_extent){.off = e->off + e->bytes - n, .bytes = n};
-}
-
-static bool is_zero(const uint8_t *p, size_t len)
-{
-	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
 }
 
 /* @lost: NULL: all of it must be readable. */
@@ -62,7 +58,7 @@ static int copy_extent(struct cf_backing *b, uint64_t base, struct cf_extent e, 
 		int rc = read_step(b, buf, n, base + e.off + done, lost);
 		if (rc)
 			return cf_fail(err, rc, "the image cannot be read: %s", strerror(-rc));
-		if (!is_zero(buf, n) && pwrite(fd, buf, n, (off_t)(e.off + done)) != (ssize_t)n)
+		if (!cf_is_zero(buf, n) && pwrite(fd, buf, n, (off_t)(e.off + done)) != (ssize_t)n)
 			return cf_fail(err, -ENOMEM, "no memory for a copy of parts of the image");
 		done += n;
 	}

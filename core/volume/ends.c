@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/bytes.h"
 #include "cryptfuse/copy.h"
 #include "cryptfuse/volume.h"
 
@@ -74,18 +75,13 @@ static int write_range(int fd, const uint8_t *buf, size_t len, uint64_t off)
 	return 0;
 }
 
-static bool all_zero(const uint8_t *p, size_t len)
-{
-	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
-}
-
 /* How far from @at the blocks are all of one sort: zeros, or not. */
 static size_t run_length(const uint8_t *buf, size_t len, size_t at, bool *zeros)
 {
 	size_t end = at, take;
 	for (; end < len; end += take) {
 		take = len - end < HOLE_BYTES ? len - end : HOLE_BYTES;
-		const bool is_zero = all_zero(buf + end, take);
+		const bool is_zero = cf_is_zero(buf + end, take);
 		if (end == at)
 			*zeros = is_zero;
 		else if (is_zero != *zeros)

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cryptfuse/bytes.h"
 #include "internal.h"
 
 static size_t min_size(size_t a, size_t b)
@@ -24,11 +25,6 @@ static size_t min_size(size_t a, size_t b)
 static size_t offset_in_du(const struct cf_volume *v, uint64_t off)
 {
 	return (size_t)(off & (v->du_bytes - 1));
-}
-
-static bool all_zero(const uint8_t *p, size_t len)
-{
-	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
 }
 
 static int fetch(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, size_t len, uint64_t at)
@@ -68,7 +64,7 @@ int cf_volume_decrypt(struct cf_volume *v, struct cf_worker *w, uint64_t du, siz
 	if (rc || v->discards == CF_DISCARDS_REFUSED)
 		return rc;
 	for (size_t at = 0; at < n_du << v->du_shift; at += v->du_bytes)
-		if (all_zero(src + at, v->du_bytes))
+		if (cf_is_zero(src + at, v->du_bytes))
 			memset(dst + at, 0, v->du_bytes);
 	return 0;
 }
@@ -219,7 +215,7 @@ int cf_volume_write_piece(struct cf_volume *v, struct cf_worker *w, const uint8_
 {
 	*out = (struct cf_written){.len = 0};
 	if (cf_volume_segment(v, off)->kind == CF_SEGMENT_ZERO) {
-		out->len = all_zero(buf, len) ? len : 0;
+		out->len = cf_is_zero(buf, len) ? len : 0;
 		return out->len ? 0 : -EIO;
 	}
 	struct cf_range range;

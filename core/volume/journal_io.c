@@ -153,15 +153,10 @@ static void publish(struct cf_journal *j, struct cf_journal_hand *h, uint32_t do
 	atomic_fetch_add_explicit(&j->n_records, done, memory_order_relaxed);
 }
 
-static bool all_zero(const uint8_t *p, size_t len)
-{
-	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
-}
-
 /* Zeros may be a hole: it is filled now, so that a full disk is the writer's to hear of, not the round's. */
 static int reserve(struct cf_journal *j, const uint8_t *old, uint64_t off)
 {
-	if (!j->image->ops->allocate || !all_zero(old, j->du_bytes))
+	if (!j->image->ops->allocate || !cf_is_zero(old, j->du_bytes))
 		return 0;
 	const int rc = j->image->ops->allocate(j->image, off, j->du_bytes);
 	return rc == -EOPNOTSUPP ? 0 : rc;

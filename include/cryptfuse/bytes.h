@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later WITH cryptsetup-OpenSSL-exception */
-/* bytes.h - numbers in memory in a stated byte order, and exclusive or of byte runs. Right on hosts of either byte
- * order (HAZARDS 32). */
+/* bytes.h - numbers in memory in a stated byte order, runs of zeros, and exclusive or of byte runs. Right on hosts of
+ * either byte order (HAZARDS 32). */
 #ifndef CRYPTFUSE_BYTES_H
 #define CRYPTFUSE_BYTES_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -25,6 +26,12 @@ CF_BYTES_LOAD_STORE(le32, uint32_t, le32toh, htole32)
 CF_BYTES_LOAD_STORE(le64, uint64_t, le64toh, htole64)
 CF_BYTES_LOAD_STORE(be32, uint32_t, be32toh, htobe32)
 CF_BYTES_LOAD_STORE(be64, uint64_t, be64toh, htobe64)
+
+/** cf_is_zero - are all of @len bytes, at least one, zeros? */
+static inline bool cf_is_zero(const uint8_t *p, size_t len)
+{
+	return p[0] == 0 && memcmp(p, p + 1, len - 1) == 0;
+}
 
 /** cf_xor - dst = a ^ b, @len bytes, a multiple of 8. @dst may be @a or @b. */
 static inline void cf_xor(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t len)
