@@ -41,11 +41,6 @@ static struct aligned *of(struct cf_backing *b)
 	return (struct aligned *)b;
 }
 
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 /* ---- bounce buffers ---- */
 
 /* Whoever got past the semaphore finds one free. */
@@ -109,7 +104,8 @@ static size_t write_blocks(struct aligned *a, const uint8_t *bounce, size_t span
 
 static size_t span_of(const struct aligned *a, size_t skip, size_t len)
 {
-	return len < BOUNCE_BYTES ? min_size((size_t)cf_units_round_up(skip + len, a->block), BOUNCE_BYTES) : BOUNCE_BYTES;
+	return len < BOUNCE_BYTES ? cf_min_size((size_t)cf_units_round_up(skip + len, a->block), BOUNCE_BYTES)
+							  : BOUNCE_BYTES;
 }
 
 static ssize_t read_bounced(struct aligned *a, uint8_t *buf, size_t len, uint64_t off)
@@ -119,7 +115,7 @@ static ssize_t read_bounced(struct aligned *a, uint8_t *buf, size_t len, uint64_
 	ssize_t n = read_blocks(a, bounce, span, off - skip);
 	if (n >= 0) {
 		size_t usable = (size_t)n > skip ? (size_t)n - skip : 0;
-		n = (ssize_t)min_size(usable, len);
+		n = (ssize_t)cf_min_size(usable, len);
 		memcpy(buf, bounce + skip, (size_t)n);
 	}
 	give_bounce(a, bounce);
@@ -142,14 +138,14 @@ static ssize_t write_bounced(struct aligned *a, const uint8_t *buf, size_t len, 
 {
 	size_t skip = (size_t)(off % a->block), span = span_of(a, skip, len), written = 0;
 	uint8_t *bounce = take_bounce(a);
-	len = min_size(len, span - skip);
+	len = cf_min_size(len, span - skip);
 	int rc = read_edges(a, bounce, span, off - skip, skip, len);
 	if (!rc) {
 		memcpy(bounce + skip, buf, len);
 		written = write_blocks(a, bounce, span, off - skip, &rc);
 	}
 	give_bounce(a, bounce);
-	return written > skip ? (ssize_t)min_size(written - skip, len) : rc;
+	return written > skip ? (ssize_t)cf_min_size(written - skip, len) : rc;
 }
 
 /* ---- the backing ---- */

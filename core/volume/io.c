@@ -17,11 +17,6 @@
 #include "cryptfuse/bytes.h"
 #include "internal.h"
 
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static size_t offset_in_du(const struct cf_volume *v, uint64_t off)
 {
 	return (size_t)(off & (v->du_bytes - 1));
@@ -81,7 +76,7 @@ static int decrypt_range(struct cf_volume *v, struct cf_worker *w, uint8_t *buf,
 		int rc = cf_volume_decrypt(v, w, du, n_du, src, whole ? buf + done : w->edge);
 		if (rc)
 			return rc;
-		take = whole ? n_du << v->du_shift : min_size(left, v->du_bytes - skip);
+		take = whole ? n_du << v->du_shift : cf_min_size(left, v->du_bytes - skip);
 		if (!whole)
 			memcpy(buf + done, w->edge + skip, take);
 		src += n_du << v->du_shift;
@@ -105,7 +100,7 @@ static int read_locked(struct cf_volume *v, struct cf_worker *w, uint8_t *buf, s
 {
 	int rc = 0;
 	for (size_t done = 0, take; done < len && !rc; done += take) {
-		take = min_size(len - done, v->chunk_bytes - offset_in_du(v, off + done));
+		take = cf_min_size(len - done, v->chunk_bytes - offset_in_du(v, off + done));
 		rc = read_chunk(v, w, buf + done, take, off + done);
 	}
 	return rc;
@@ -203,9 +198,9 @@ static int write_locked(struct cf_volume *v, struct cf_worker *w, const uint8_t 
 		uint64_t at = off + out->len;
 		size_t skip = offset_in_du(v, at), left = len - out->len;
 		if (skip == 0 && left >= v->du_bytes)
-			rc = write_whole(v, w, from, min_size(left, v->chunk_bytes) >> v->du_shift, at, out);
+			rc = write_whole(v, w, from, cf_min_size(left, v->chunk_bytes) >> v->du_shift, at, out);
 		else
-			rc = write_part(v, w, from, min_size(left, v->du_bytes - skip), at, out);
+			rc = write_part(v, w, from, cf_min_size(left, v->du_bytes - skip), at, out);
 	}
 	return out->damaged ? -EIO : rc;
 }

@@ -12,11 +12,6 @@
 #include "cryptfuse/bytes.h"
 #include "journal_internal.h"
 
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static struct cf_journal_hand *take_hand(struct cf_journal *j)
 {
 	return &j->hand[cf_slots_take(&j->hands)];
@@ -47,7 +42,7 @@ static struct cf_journal_found look(struct cf_journal *j, uint64_t off, uint64_t
 	while (!at.half && span < *len && !cf_journal_find(j, off + span).half)
 		span += j->du_bytes;
 	pthread_mutex_unlock(&j->mutex);
-	*len = min_size(span, *len);
+	*len = cf_min_size(span, *len);
 	return at;
 }
 
@@ -82,7 +77,7 @@ ssize_t cf_journal_pread(struct cf_backing *b, void *buf, size_t len, uint64_t o
 		return read_image(j, buf, len, off);
 	const struct cf_segment *s = cf_journal_segment(j, off);
 	if (!s) /* in front of the volume, or behind: no further than that is sure */
-		return read_image(j, buf, min_size(len, CF_SECTOR_BYTES - off % CF_SECTOR_BYTES), off);
+		return read_image(j, buf, cf_min_size(len, CF_SECTOR_BYTES - off % CF_SECTOR_BYTES), off);
 	const uint64_t skip = (off - s->data_off) % j->du_bytes;
 	len = (size_t)(len < s->data_off + s->bytes - off ? len : s->data_off + s->bytes - off);
 	const struct cf_journal_found at = look(j, off, off - skip, &len);

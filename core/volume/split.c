@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "cryptfuse/err.h"
+#include "cryptfuse/units.h"
 
 struct part {
 	struct cf_backing *b;
@@ -31,11 +32,6 @@ struct split_backing {
 static struct split_backing *of(struct cf_backing *b)
 {
 	return (struct split_backing *)b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint64_t end_of(const struct part *p)
@@ -63,7 +59,7 @@ static ssize_t split_pread(struct cf_backing *b, void *buf, size_t len, uint64_t
 	if (off >= b->bytes)
 		return 0;
 	struct part *p = part_at(of(b), off);
-	return p->b->ops->pread(p->b, buf, (size_t)min_u64(len, end_of(p) - off), off - p->start);
+	return p->b->ops->pread(p->b, buf, (size_t)cf_min_u64(len, end_of(p) - off), off - p->start);
 }
 
 static ssize_t split_pwrite(struct cf_backing *b, const void *buf, size_t len, uint64_t off)
@@ -72,7 +68,7 @@ static ssize_t split_pwrite(struct cf_backing *b, const void *buf, size_t len, u
 	if (!len)
 		return 0;
 	struct part *p = part_at(of(b), off);
-	return p->b->ops->pwrite(p->b, buf, (size_t)min_u64(len, end_of(p) - off), off - p->start);
+	return p->b->ops->pwrite(p->b, buf, (size_t)cf_min_u64(len, end_of(p) - off), off - p->start);
 }
 
 /* All of them, whatever one says; the first failure counts. */
@@ -91,7 +87,7 @@ static int write_zeros(struct cf_backing *b, uint64_t off, uint64_t len)
 {
 	static const uint8_t zeros[4096];
 	for (size_t written; len; off += written, len -= written) {
-		int rc = cf_backing_write_full(b, zeros, (size_t)min_u64(len, sizeof(zeros)), off, &written);
+		int rc = cf_backing_write_full(b, zeros, (size_t)cf_min_u64(len, sizeof(zeros)), off, &written);
 		if (rc)
 			return rc;
 	}
@@ -104,7 +100,7 @@ static int split_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 	assert(off <= b->bytes && len <= b->bytes - off);
 	for (uint64_t at = off, take; at < off + len; at += take) {
 		struct part *p = part_at(of(b), at);
-		take = min_u64(off + len, end_of(p)) - at;
+		take = cf_min_u64(off + len, end_of(p)) - at;
 		int rc = p->b->ops->punch ? p->b->ops->punch(p->b, at - p->start, take) : -EOPNOTSUPP;
 		if (rc == -EOPNOTSUPP && at != off)
 			rc = write_zeros(p->b, at - p->start, take);
@@ -119,7 +115,7 @@ static int split_allocate(struct cf_backing *b, uint64_t off, uint64_t len)
 	assert(off <= b->bytes && len <= b->bytes - off);
 	for (uint64_t at = off, take; at < off + len; at += take) {
 		struct part *p = part_at(of(b), at);
-		take = min_u64(off + len, end_of(p)) - at;
+		take = cf_min_u64(off + len, end_of(p)) - at;
 		int rc = p->b->ops->allocate(p->b, at - p->start, take);
 		if (rc)
 			return rc;

@@ -14,16 +14,11 @@
 
 #define PUNCH_STEP (UINT64_C(1) << 30) /* bytes; a multiple of any granule */
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Encrypted zeros over a range inside the volume. */
 static int write_zeros(struct cf_volume *v, struct cf_worker *w, uint64_t off, uint64_t len)
 {
 	while (len) {
-		size_t take = (size_t)min_u64(len, v->chunk_bytes - off % v->chunk_bytes);
+		size_t take = (size_t)cf_min_u64(len, v->chunk_bytes - off % v->chunk_bytes);
 		take = (size_t)cf_volume_piece(v, off, take);
 		struct cf_written out;
 		int rc = cf_volume_write_piece(v, w, v->zeros, take, off, &out);
@@ -59,7 +54,7 @@ static bool can_punch(const struct cf_volume *v)
 static int punch_pieces(struct cf_volume *v, uint64_t off, uint64_t end, uint64_t *done)
 {
 	for (*done = off; *done < end;) {
-		uint64_t take = min_u64(end - *done, PUNCH_STEP);
+		uint64_t take = cf_min_u64(end - *done, PUNCH_STEP);
 		struct cf_range range;
 		cf_volume_lock(v, &range, *done, take, CF_RANGE_EXCLUSIVE);
 		cf_volume_long_begin(v);
@@ -105,7 +100,7 @@ static int64_t seek_backing(const struct cf_volume *v, uint64_t off, enum cf_see
 	int64_t at = v->backing->ops->seek(v->backing, cf_volume_at(v, off), what);
 	if (at == -ENXIO)
 		return (int64_t)v->bytes;
-	return at < 0 ? at : (int64_t)min_u64((uint64_t)at - cf_volume_at(v, 0), v->bytes);
+	return at < 0 ? at : (int64_t)cf_min_u64((uint64_t)at - cf_volume_at(v, 0), v->bytes);
 }
 
 /* A DU with any data in it is data. */

@@ -21,6 +21,17 @@ enum cf_iv_numbering {
 	CF_IV_LARGE_SECTORS, /* in DUs (iv_large_sectors) */
 };
 
+/** cf_min_u64, cf_min_size - the smaller of two. */
+static inline uint64_t cf_min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline size_t cf_min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /** cf_units_du_valid - a data unit size that cryptfuse takes: a power of two, 512 to 65536. */
 bool cf_units_du_valid(uint64_t du_bytes);
 
