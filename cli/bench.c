@@ -198,14 +198,14 @@ static void add_number(struct json_object *j, const char *name, double value, in
 static struct json_object *result_json(const struct cf_bench_result *r)
 {
 	struct json_object *j = json_object_new_object();
-	cf_json_add(j, "engine", json_object_new_string(r->engine));
-	cf_json_add(j, "path", json_object_new_string(r->path));
-	cf_json_add(j, "direction", json_object_new_string(dir_names[r->dir]));
-	cf_json_add(j, "sector_size", json_object_new_uint64(r->du_bytes));
-	cf_json_add(j, "batch_bytes", json_object_new_uint64(r->batch_bytes));
+	cf_json_add_text(j, "engine", r->engine);
+	cf_json_add_text(j, "path", r->path);
+	cf_json_add_text(j, "direction", dir_names[r->dir]);
+	cf_json_add_number(j, "sector_size", r->du_bytes);
+	cf_json_add_number(j, "batch_bytes", r->batch_bytes);
 	add_number(j, "mb_per_s", r->mb_per_s, 1);
 	add_number(j, "cpu_s_per_gib", r->cpu_s_per_gib, 4);
-	cf_json_add(j, "chosen", json_object_new_boolean(r->chosen));
+	cf_json_add_flag(j, "chosen", r->chosen);
 	return j;
 }
 
@@ -214,8 +214,8 @@ static int print_json(const struct cf_cipher_spec *spec, const struct cf_bench *
 	struct json_object *j = json_object_new_object(), *results = json_object_new_array();
 	char cipher[CF_SPEC_TEXT];
 	cf_spec_format_cipher(spec, cipher, sizeof(cipher));
-	cf_json_add(j, "cipher", json_object_new_string(cipher));
-	cf_json_add(j, "key_bits", json_object_new_uint64(spec->key_bytes * 8));
+	cf_json_add_text(j, "cipher", cipher);
+	cf_json_add_number(j, "key_bits", spec->key_bytes * 8);
 	for (size_t i = 0; i < b->n_results; i++)
 		cf_json_append(results, result_json(&b->results[i]));
 	cf_json_add(j, "results", results);

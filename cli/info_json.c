@@ -15,21 +15,7 @@
 static void put_text(struct json_object *o, const char *key, const char *text)
 {
 	if (text && *text)
-		cf_json_add(o, key, json_object_new_string(text));
-	else
-		cf_json_add_null(o, key);
-}
-
-static void put_number(struct json_object *o, const char *key, uint64_t n)
-{
-	cf_json_add(o, key, json_object_new_uint64(n));
-}
-
-/* @known: 0: nothing is known of it. */
-static void put_known(struct json_object *o, const char *key, uint64_t n, uint64_t known)
-{
-	if (known)
-		put_number(o, key, n);
+		cf_json_add_text(o, key, text);
 	else
 		cf_json_add_null(o, key);
 }
@@ -74,9 +60,9 @@ static void put_header(struct json_object *to, const struct cf_header_info *h)
 	put_text(o, "uuid", h->uuid);
 	put_text(o, "label", h->label);
 	put_text(o, "cipher", h->cipher);
-	put_known(o, "key_bits", h->key_bits, h->key_bits);
-	put_known(o, "sector_size", h->du_bytes, h->du_bytes);
-	put_known(o, "data_offset", h->data_off, h->du_bytes);
+	cf_json_add_known(o, "key_bits", h->key_bits, h->key_bits);
+	cf_json_add_known(o, "sector_size", h->du_bytes, h->du_bytes);
+	cf_json_add_known(o, "data_offset", h->data_off, h->du_bytes);
 	cf_json_add(o, "keyslots", keyslots(h));
 	put_text(o, "problem", h->problem);
 	cf_json_add(to, "header", o);
@@ -86,11 +72,11 @@ static struct json_object *partition(const struct info *i, unsigned k)
 {
 	const struct cf_partition *p = &i->list.at[k];
 	struct json_object *o = json_object_new_object();
-	put_number(o, "number", p->number);
-	put_number(o, "offset", p->place.off);
-	put_number(o, "bytes", p->place.bytes);
-	put_number(o, "missing_bytes", i->part[k].missing_bytes);
-	cf_json_add(o, "extended", json_object_new_boolean(p->kind == CF_PARTITION_EXTENDED));
+	cf_json_add_number(o, "number", p->number);
+	cf_json_add_number(o, "offset", p->place.off);
+	cf_json_add_number(o, "bytes", p->place.bytes);
+	cf_json_add_number(o, "missing_bytes", i->part[k].missing_bytes);
+	cf_json_add_flag(o, "extended", p->kind == CF_PARTITION_EXTENDED);
 	put_text(o, "type", p->type);
 	put_text(o, "type_name", p->type_name);
 	put_text(o, "name", p->name);
@@ -127,9 +113,9 @@ int info_print_json(const struct info *i, struct cf_err *err)
 {
 	struct json_object *o = json_object_new_object();
 	put_text(o, "image", i->image);
-	put_number(o, "bytes", i->bytes);
-	put_number(o, "tail_bytes", i->bytes % CF_SECTOR_BYTES);
-	put_number(o, "parts", i->n_parts);
+	cf_json_add_number(o, "bytes", i->bytes);
+	cf_json_add_number(o, "tail_bytes", i->bytes % CF_SECTOR_BYTES);
+	cf_json_add_number(o, "parts", i->n_parts);
 	put_content(o, &i->whole.content);
 	put_header(o, &i->whole.header);
 	put_table(o, i);

@@ -191,12 +191,12 @@ static int list_json(void *ctx, const struct cf_mount *m)
 	if (rc == -ENODATA)
 		return 0;
 	struct json_object *entry = json_object_new_object();
-	cf_json_add(entry, "mountpoint", json_object_new_string(m->mountpoint));
-	cf_json_add(entry, "image", json_object_new_string(m->source));
+	cf_json_add_text(entry, "mountpoint", m->mountpoint);
+	cf_json_add_text(entry, "image", m->source);
 	if (cli_place_target(m->mountpoint, target))
-		cf_json_add(entry, "directory", json_object_new_string(target));
+		cf_json_add_text(entry, "directory", target);
 	if (rc)
-		cf_json_add(entry, "error", json_object_new_string(trouble(rc)));
+		cf_json_add_text(entry, "error", trouble(rc));
 	else
 		cf_json_add(entry, "status", j);
 	cf_json_append(ctx, entry);

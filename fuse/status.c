@@ -19,46 +19,22 @@
 
 #define RANGES_MAX 128u /* of unreadable bytes: the status has to fit in an xattr */
 
-static void put_text(struct json_object *o, const char *name, const char *text)
-{
-	cf_json_add(o, name, json_object_new_string(text));
-}
-
-static void put_number(struct json_object *o, const char *name, uint64_t n)
-{
-	cf_json_add(o, name, json_object_new_uint64(n));
-}
-
-/* null if it is not known. */
-static void put_known(struct json_object *o, const char *name, uint64_t n, bool known)
-{
-	if (known)
-		put_number(o, name, n);
-	else
-		cf_json_add_null(o, name);
-}
-
-static void put_flag(struct json_object *o, const char *name, bool flag)
-{
-	cf_json_add(o, name, json_object_new_boolean(flag));
-}
-
 static void put_cipher(struct json_object *o, const struct cf_cipher_spec *c)
 {
 	char text[CF_SPEC_TEXT];
 	cf_spec_format_cipher(c, text, sizeof(text));
-	put_text(o, "cipher", text);
-	put_number(o, "key_bits", (uint64_t)c->key_bytes * 8);
-	put_number(o, "sector_size", c->du_bytes);
-	put_number(o, "iv_offset", c->iv_offset);
-	put_flag(o, "iv_large_sectors", c->iv_numbering == CF_IV_LARGE_SECTORS);
+	cf_json_add_text(o, "cipher", text);
+	cf_json_add_number(o, "key_bits", (uint64_t)c->key_bytes * 8);
+	cf_json_add_number(o, "sector_size", c->du_bytes);
+	cf_json_add_number(o, "iv_offset", c->iv_offset);
+	cf_json_add_flag(o, "iv_large_sectors", c->iv_numbering == CF_IV_LARGE_SECTORS);
 }
 
 /* From how many data units on the batch path is taken: null is never. */
 static struct json_object *path(size_t batch_from)
 {
 	struct json_object *o = json_object_new_object();
-	put_known(o, "batch_from", batch_from, batch_from != SIZE_MAX);
+	cf_json_add_known(o, "batch_from", batch_from, batch_from != SIZE_MAX);
 	return o;
 }
 
@@ -69,10 +45,10 @@ static struct json_object *candidates(const struct cf_cipher_info *info)
 	struct json_object *list = json_object_new_array();
 	for (unsigned i = 0; i < info->n_candidates; i++) {
 		struct json_object *o = json_object_new_object();
-		put_text(o, "engine", info->candidates[i].engine);
-		put_flag(o, "constant_time", info->candidates[i].constant_time);
-		put_number(o, "encrypt_mb_per_s", info->candidates[i].mb_per_s[CF_ENCRYPT]);
-		put_number(o, "decrypt_mb_per_s", info->candidates[i].mb_per_s[CF_DECRYPT]);
+		cf_json_add_text(o, "engine", info->candidates[i].engine);
+		cf_json_add_flag(o, "constant_time", info->candidates[i].constant_time);
+		cf_json_add_number(o, "encrypt_mb_per_s", info->candidates[i].mb_per_s[CF_ENCRYPT]);
+		cf_json_add_number(o, "decrypt_mb_per_s", info->candidates[i].mb_per_s[CF_DECRYPT]);
 		cf_json_append(list, o);
 	}
 	return list;
@@ -82,24 +58,24 @@ static void put_engine(struct json_object *o, const struct cf_cipher *c)
 {
 	struct cf_cipher_info info;
 	cf_cipher_info(c, &info);
-	put_text(o, "engine", info.engine);
+	cf_json_add_text(o, "engine", info.engine);
 	if (*info.driver)
-		put_text(o, "driver", info.driver);
-	put_flag(o, "constant_time", info.constant_time);
+		cf_json_add_text(o, "driver", info.driver);
+	cf_json_add_flag(o, "constant_time", info.constant_time);
 	struct json_object *paths = json_object_new_object();
 	cf_json_add(paths, "encrypt", path(info.batch_from[CF_ENCRYPT]));
 	cf_json_add(paths, "decrypt", path(info.batch_from[CF_DECRYPT]));
 	if (info.native_path)
-		put_text(paths, "below", info.native_path);
+		cf_json_add_text(paths, "below", info.native_path);
 	cf_json_add(o, "paths", paths);
-	put_number(o, "tile_du", info.tile_du);
+	cf_json_add_number(o, "tile_du", info.tile_du);
 	cf_json_add(o, "candidates", candidates(&info));
 	if (info.standby)
-		put_text(o, "standby", info.standby);
+		cf_json_add_text(o, "standby", info.standby);
 	else
 		cf_json_add_null(o, "standby");
-	put_flag(o, "engine_lost", info.lost);
-	put_number(o, "fallbacks", info.fallbacks);
+	cf_json_add_flag(o, "engine_lost", info.lost);
+	cf_json_add_number(o, "fallbacks", info.fallbacks);
 }
 
 static const char *cache_name(enum cf_cache cache)
@@ -112,21 +88,21 @@ static const char *cache_name(enum cf_cache cache)
 /* How the kernel treats the file. */
 static void put_mount(struct json_object *o, const struct cf_ops *ops)
 {
-	put_text(o, "cache", cache_name(ops->opts->cache));
-	put_number(o, "request_bytes", cf_ops_io_bytes(ops));
-	put_known(o, "readahead_kib", ops->readahead_kib, ops->readahead_kib != 0);
-	put_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
-	put_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
-	put_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
+	cf_json_add_text(o, "cache", cache_name(ops->opts->cache));
+	cf_json_add_number(o, "request_bytes", cf_ops_io_bytes(ops));
+	cf_json_add_known(o, "readahead_kib", ops->readahead_kib, ops->readahead_kib != 0);
+	cf_json_add_text(o, "transport", ops->transport == CF_TRANSPORT_IO_URING ? "io_uring" : "device");
+	cf_json_add_flag(o, "direct", ops->plan->image_cache == CF_IMAGE_DIRECT);
+	cf_json_add_flag(o, "shared", ops->plan->lock == CF_LOCK_NONE);
 }
 
 /* What holds the daemon: null is nothing of the kind. */
 static void put_sandbox(struct json_object *o, const struct cf_sandbox *s)
 {
 	struct json_object *box = json_object_new_object();
-	put_flag(box, "on", s->use == CF_SANDBOX_ON);
-	put_known(box, "landlock", s->landlock, s->landlock != 0);
-	put_flag(box, "seccomp", s->seccomp);
+	cf_json_add_flag(box, "on", s->use == CF_SANDBOX_ON);
+	cf_json_add_known(box, "landlock", s->landlock, s->landlock != 0);
+	cf_json_add_flag(box, "seccomp", s->seccomp);
 	cf_json_add(o, "sandbox", box);
 }
 
@@ -139,8 +115,8 @@ static struct json_object *messages(struct cf_voice *v)
 	const unsigned n = cf_voice_last(v, last);
 	for (unsigned i = 0; i < n; i++) {
 		struct json_object *o = json_object_new_object();
-		put_number(o, "time", (uint64_t)last[i].at);
-		put_text(o, "text", last[i].text);
+		cf_json_add_number(o, "time", (uint64_t)last[i].at);
+		cf_json_add_text(o, "text", last[i].text);
 		cf_json_append(list, o);
 	}
 	return list;
@@ -152,9 +128,9 @@ static struct json_object *partitions(const struct cf_ops *ops)
 	struct json_object *list = json_object_new_array();
 	for (unsigned i = 1; i < atomic_load(&ops->n_files); i++) {
 		struct json_object *o = json_object_new_object();
-		put_number(o, "number", ops->file[i].number);
-		put_number(o, "offset", ops->file[i].off);
-		put_number(o, "bytes", ops->file[i].bytes);
+		cf_json_add_number(o, "number", ops->file[i].number);
+		cf_json_add_number(o, "offset", ops->file[i].off);
+		cf_json_add_number(o, "bytes", ops->file[i].bytes);
 		cf_json_append(list, o);
 	}
 	return list;
@@ -165,18 +141,18 @@ static struct json_object *counters(struct cf_volume *v)
 	struct cf_volume_stats s;
 	cf_volume_stats(v, &s);
 	struct json_object *o = json_object_new_object();
-	put_number(o, "reads", s.reads);
-	put_number(o, "read_bytes", s.read_bytes);
-	put_number(o, "writes", s.writes);
-	put_number(o, "write_bytes", s.write_bytes);
-	put_number(o, "rmw", s.rmw);
-	put_number(o, "syncs", s.syncs);
-	put_number(o, "punched_bytes", s.punched_bytes);
-	put_number(o, "zeroed_bytes", s.zeroed_bytes);
-	put_number(o, "read_errors", s.read_errors);
-	put_number(o, "write_errors", s.write_errors);
-	put_number(o, "sync_errors", s.sync_errors);
-	put_number(o, "undo_failures", s.undo_failures);
+	cf_json_add_number(o, "reads", s.reads);
+	cf_json_add_number(o, "read_bytes", s.read_bytes);
+	cf_json_add_number(o, "writes", s.writes);
+	cf_json_add_number(o, "write_bytes", s.write_bytes);
+	cf_json_add_number(o, "rmw", s.rmw);
+	cf_json_add_number(o, "syncs", s.syncs);
+	cf_json_add_number(o, "punched_bytes", s.punched_bytes);
+	cf_json_add_number(o, "zeroed_bytes", s.zeroed_bytes);
+	cf_json_add_number(o, "read_errors", s.read_errors);
+	cf_json_add_number(o, "write_errors", s.write_errors);
+	cf_json_add_number(o, "sync_errors", s.sync_errors);
+	cf_json_add_number(o, "undo_failures", s.undo_failures);
 	return o;
 }
 
@@ -186,14 +162,14 @@ static void put_journal(struct json_object *o, const struct cf_ops *ops)
 	if (!cf_volume_journal(ops->volume, &s))
 		return;
 	struct json_object *j = json_object_new_object();
-	put_text(j, "file", ops->plan->journal);
-	put_number(j, "bytes", s.bytes);
-	put_number(j, "replayed", s.replayed);
-	put_number(j, "records", s.records);
-	put_number(j, "pending", s.pending);
-	put_number(j, "commits", s.commits);
-	put_number(j, "rounds", s.rounds);
-	put_text(j, "error", s.error ? strerror(-s.error) : "none");
+	cf_json_add_text(j, "file", ops->plan->journal);
+	cf_json_add_number(j, "bytes", s.bytes);
+	cf_json_add_number(j, "replayed", s.replayed);
+	cf_json_add_number(j, "records", s.records);
+	cf_json_add_number(j, "pending", s.pending);
+	cf_json_add_number(j, "commits", s.commits);
+	cf_json_add_number(j, "rounds", s.rounds);
+	cf_json_add_text(j, "error", s.error ? strerror(-s.error) : "none");
 	cf_json_add(o, "journal", j);
 }
 
@@ -204,13 +180,13 @@ static void put_unreadable(struct json_object *o, struct cf_volume *v)
 	struct cf_bad_total total;
 	const unsigned n = cf_volume_bad(v, bad, RANGES_MAX, &total);
 	struct json_object *u = json_object_new_object(), *list = json_object_new_array();
-	put_number(u, "bytes", total.bytes);
-	put_flag(u, "complete", total.complete && n == total.ranges);
+	cf_json_add_number(u, "bytes", total.bytes);
+	cf_json_add_flag(u, "complete", total.complete && n == total.ranges);
 	for (unsigned i = 0; i < n; i++) {
 		struct json_object *range = json_object_new_object();
-		put_number(range, "offset", bad[i].off);
-		put_number(range, "bytes", bad[i].bytes);
-		put_number(range, "image_offset", bad[i].image_off);
+		cf_json_add_number(range, "offset", bad[i].off);
+		cf_json_add_number(range, "bytes", bad[i].bytes);
+		cf_json_add_number(range, "image_offset", bad[i].image_off);
 		cf_json_append(list, range);
 	}
 	cf_json_add(u, "ranges", list);
@@ -285,10 +261,10 @@ static void put_suspended(struct json_object *to, struct cf_gate *g)
 		return;
 	}
 	struct json_object *o = json_object_new_object();
-	put_number(o, "waiting_reads", s.reads);
-	put_number(o, "waiting_writes", s.writes);
-	put_number(o, "lost_writes", s.lost_writes);
-	put_number(o, "lost_bytes", s.lost_bytes);
+	cf_json_add_number(o, "waiting_reads", s.reads);
+	cf_json_add_number(o, "waiting_writes", s.writes);
+	cf_json_add_number(o, "lost_writes", s.lost_writes);
+	cf_json_add_number(o, "lost_bytes", s.lost_bytes);
 	cf_json_add(to, "suspended", o);
 }
 
@@ -298,30 +274,30 @@ char *cf_status_json(struct cf_ops *ops)
 	struct cf_secret_stats secret;
 	const struct cf_open_plan *plan = ops->plan;
 	cf_secret_stats(&secret);
-	put_text(o, "version", PACKAGE_VERSION);
-	put_number(o, "pid", (uint64_t)getpid());
-	put_text(o, "image", ops->opts->image);
-	put_text(o, "mountpoint", ops->opts->mountpoint);
-	put_text(o, "type", plan->type);
+	cf_json_add_text(o, "version", PACKAGE_VERSION);
+	cf_json_add_number(o, "pid", (uint64_t)getpid());
+	cf_json_add_text(o, "image", ops->opts->image);
+	cf_json_add_text(o, "mountpoint", ops->opts->mountpoint);
+	cf_json_add_text(o, "type", plan->type);
 	if (*plan->uuid)
-		put_text(o, "uuid", plan->uuid);
+		cf_json_add_text(o, "uuid", plan->uuid);
 	if (plan->keyslot >= 0)
-		put_number(o, "keyslot", (uint64_t)plan->keyslot);
+		cf_json_add_number(o, "keyslot", (uint64_t)plan->keyslot);
 	put_cipher(o, &plan->cipher);
-	put_number(o, "data_offset", plan->data_off);
-	put_number(o, "bytes", plan->bytes);
-	put_flag(o, "read_only", plan->access == CF_READ_ONLY);
-	put_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
+	cf_json_add_number(o, "data_offset", plan->data_off);
+	cf_json_add_number(o, "bytes", plan->bytes);
+	cf_json_add_flag(o, "read_only", plan->access == CF_READ_ONLY);
+	cf_json_add_flag(o, "allow_discards", plan->discards == CF_DISCARDS_ALLOWED);
 	put_mount(o, ops);
 	put_suspended(o, &ops->gate);
-	put_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
+	cf_json_add_text(o, "bad_sectors", plan->bad_sectors == CF_BAD_ZERO ? "zero" : "eio");
 	put_unreadable(o, ops->volume);
 	put_journal(o, ops);
 	put_command(o, ops);
 	put_engine(o, cf_volume_cipher(ops->volume));
-	put_number(o, "workers", plan->n_workers);
-	put_number(o, "permits", plan->n_permits);
-	put_flag(o, "memory_locked", secret.locked);
+	cf_json_add_number(o, "workers", plan->n_workers);
+	cf_json_add_number(o, "permits", plan->n_permits);
+	cf_json_add_flag(o, "memory_locked", secret.locked);
 	put_sandbox(o, &ops->sandbox);
 	cf_json_add(o, "partitions", partitions(ops));
 	cf_json_add(o, "counters", counters(ops->volume));

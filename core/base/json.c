@@ -33,6 +33,21 @@ void cf_json_add(struct json_object *object, const char *key, struct json_object
 	settle(object, value, !object || is_lost(value) || json_object_object_add(object, key, value) != 0);
 }
 
+void cf_json_add_text(struct json_object *object, const char *key, const char *text)
+{
+	cf_json_add(object, key, json_object_new_string(text));
+}
+
+void cf_json_add_number(struct json_object *object, const char *key, uint64_t n)
+{
+	cf_json_add(object, key, json_object_new_uint64(n));
+}
+
+void cf_json_add_flag(struct json_object *object, const char *key, bool flag)
+{
+	cf_json_add(object, key, json_object_new_boolean(flag));
+}
+
 void cf_json_append(struct json_object *list, struct json_object *value)
 {
 	settle(list, value, !list || is_lost(value) || json_object_array_add(list, value) != 0);
@@ -41,6 +56,14 @@ void cf_json_append(struct json_object *list, struct json_object *value)
 void cf_json_add_null(struct json_object *object, const char *key)
 {
 	settle(object, NULL, !object || json_object_object_add(object, key, NULL) != 0);
+}
+
+void cf_json_add_known(struct json_object *object, const char *key, uint64_t n, bool known)
+{
+	if (known)
+		cf_json_add_number(object, key, n);
+	else
+		cf_json_add_null(object, key);
 }
 
 char *cf_json_text(struct json_object *document, int style)

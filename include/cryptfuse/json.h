@@ -4,6 +4,8 @@
 #ifndef CRYPTFUSE_JSON_H
 #define CRYPTFUSE_JSON_H
 
+#include <stdbool.h>
+
 #include "cryptfuse/base.h"
 
 struct json_object;
@@ -13,8 +15,14 @@ struct json_object;
 void cf_json_add(struct json_object *object, const char *key, struct json_object *value);
 void cf_json_append(struct json_object *list, struct json_object *value);
 
-/** cf_json_add_null - what is meant to be null */
+/** cf_json_add_text, cf_json_add_number, cf_json_add_flag - the same with a value made here. */
+void cf_json_add_text(struct json_object *object, const char *key, const char *text);
+void cf_json_add_number(struct json_object *object, const char *key, uint64_t n);
+void cf_json_add_flag(struct json_object *object, const char *key, bool flag);
+
+/** cf_json_add_null - what is meant to be null; cf_json_add_known - a number, or null if it is not known */
 void cf_json_add_null(struct json_object *object, const char *key);
+void cf_json_add_known(struct json_object *object, const char *key, uint64_t n, bool known);
 
 /** cf_json_text - the document as text, owned by the caller (free); NULL: something was lost
  * @document: taken, NULL is lost     @style: JSON_C_TO_STRING_… */
