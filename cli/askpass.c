@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 
@@ -50,7 +51,7 @@ static int read_answer(int fd, int64_t deadline_ms, struct cf_secret_buf *out)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	for (out->len = 0; out->len < CF_PASSPHRASE_MAX;) {
-		const int64_t left = deadline_ms ? deadline_ms - cli_now_ms() : -1;
+		const int64_t left = deadline_ms ? deadline_ms - cf_now_ms() : -1;
 		if (deadline_ms && left <= 0)
 			return -ETIMEDOUT;
 		if (poll(&p, 1, left > INT_MAX ? INT_MAX : (int)left) <= 0)
@@ -95,7 +96,7 @@ int cli_askpass(const char *program, const char *prompt, uint64_t timeout_s, str
 	int rc = start_program(program, prompt, &pid, &from, err);
 	if (rc)
 		return rc;
-	rc = read_answer(from, timeout_s ? cli_now_ms() + (int64_t)timeout_s * 1000 : 0, &answer);
+	rc = read_answer(from, timeout_s ? cf_now_ms() + (int64_t)timeout_s * 1000 : 0, &answer);
 	cf_close_fd(&from);
 	if (rc)
 		kill(pid, SIGTERM);

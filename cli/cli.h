@@ -161,9 +161,6 @@ int cli_daemon_status(const struct cf_mount *m, char text[static CLI_STATUS_MAX]
  * Returns 0; -EIO, -ENOSPC … what the image said; -ETIMEDOUT; -EACCES and the like: it could not be opened. */
 int cli_daemon_sync(const char *mountpoint) CF_MUST_CHECK;
 
-/** cli_now_ms - a clock that only goes forward, for deadlines. */
-int64_t cli_now_ms(void);
-
 /** cli_holders - who keeps @mountpoint busy, loop devices first: "/dev/loop0, process 1234 (vim)"; "" when nobody can
  * be seen. */
 void cli_holders(const char *mountpoint, char *text, size_t text_size);

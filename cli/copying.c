@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 
 #define THREADS_MIN 2u /* one waits for the disk while the other computes */
@@ -59,7 +60,7 @@ static void show(struct watch *w, uint64_t done, uint64_t total)
 static int step(void *ctx, uint64_t done, uint64_t total)
 {
 	struct watch *w = ctx;
-	const int64_t now_ms = cli_now_ms();
+	const int64_t now_ms = cf_now_ms();
 	if (now_ms - w->shown_ms >= SHOW_EVERY_MS) {
 		take_speed(w, done, now_ms);
 		show(w, done, total);
@@ -96,7 +97,7 @@ static int feed(void *ctx, const uint8_t *buf, size_t len)
 
 int cli_copy(struct cli_copying *c, struct cf_err *err)
 {
-	struct watch w = {.signals = c->signals, .shown_ms = cli_now_ms()};
+	struct watch w = {.signals = c->signals, .shown_ms = cf_now_ms()};
 	struct cf_copy_opts opts = {
 		.source = c->source, .sink = c->sink, .n_threads = n_threads(), .step_ctx = &w, .step = step};
 	struct cf_copy_result result;

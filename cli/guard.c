@@ -15,10 +15,10 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/clock.h"
 #include "cryptfuse/mounts.h"
 
 #define STATUS_XATTR "user.cryptfuse.status"
@@ -29,13 +29,6 @@ struct question {
 	const char *path;
 	unsigned timeout_s;
 };
-
-int64_t cli_now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static int write_all(int fd, const void *buf, size_t len)
 {
@@ -64,7 +57,7 @@ static int read_until(int fd, void *buf, size_t size, int64_t deadline_ms)
 	size_t done = 0;
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		const int64_t left = deadline_ms - cli_now_ms();
+		const int64_t left = deadline_ms - cf_now_ms();
 		int n = left > 0 ? poll(&p, 1, left > INT_MAX ? INT_MAX : (int)left) : 0;
 		if (n == 0 && left <= 0)
 			return -ETIMEDOUT;
@@ -82,7 +75,7 @@ static int read_until(int fd, void *buf, size_t size, int64_t deadline_ms)
 /* The child's side of the pipe has answered, or not: the answer, @text ended by NUL; -ETIMEDOUT; -EIO it died. */
 static int read_answer(int fd, unsigned timeout_s, char *text, size_t text_size)
 {
-	const int64_t deadline_ms = cli_now_ms() + (int64_t)timeout_s * 1000;
+	const int64_t deadline_ms = cf_now_ms() + (int64_t)timeout_s * 1000;
 	int answer = 0, n = read_until(fd, &answer, sizeof(answer), deadline_ms);
 	if (n >= 0 && n != (int)sizeof(answer))
 		return -EIO;

@@ -24,6 +24,7 @@
 
 #include "choose.h"
 #include "cli.h"
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
 #include "cryptfuse/secret.h"
@@ -182,10 +183,10 @@ static int wait_passing_on(pid_t pid, const struct cli_signals *signals)
 /* All that an opener which failed or was killed has left behind: the daemon, and its mount. */
 static void wait_for_orphans(const struct cli_place *place)
 {
-	const int64_t deadline_ms = cli_now_ms() + (int64_t)CLI_ENDING_TIMEOUT_S * 1000;
+	const int64_t deadline_ms = cf_now_ms() + (int64_t)CLI_ENDING_TIMEOUT_S * 1000;
 	const struct timespec pause = {.tv_nsec = ENDING_NS};
 	pid_t pid;
-	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0 && cli_now_ms() < deadline_ms) {
+	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0 && cf_now_ms() < deadline_ms) {
 		if (pid == 0 && cf_mounts_top(place->volume) == CF_TOP_CRYPTFUSE)
 			(void)!cf_mounts_unmount(place->volume, CF_UNMOUNT_NORMAL, NULL);
 		if (pid == 0)

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/mounts.h"
 #include "undo.h"
@@ -248,10 +249,10 @@ static int is_held(int lock)
 
 int cli_mounter_wait(const struct cli_place *place, unsigned timeout_s, char how[static PATH_MAX])
 {
-	const int64_t deadline_ms = cli_now_ms() + (int64_t)timeout_s * 1000;
+	const int64_t deadline_ms = cf_now_ms() + (int64_t)timeout_s * 1000;
 	const struct timespec pause = {.tv_nsec = POLL_NS};
 	while (is_held(place->lock)) {
-		if (cli_now_ms() > deadline_ms)
+		if (cf_now_ms() > deadline_ms)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}

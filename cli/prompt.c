@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/secret.h"
 
@@ -113,7 +114,7 @@ static int wait_line(struct terminal *t, int64_t deadline_ms)
 {
 	struct pollfd fds[] = {{.fd = t->fd, .events = POLLIN}, {.fd = t->signals, .events = POLLIN}};
 	for (;;) {
-		int64_t left = deadline_ms ? deadline_ms - cli_now_ms() : -1;
+		int64_t left = deadline_ms ? deadline_ms - cf_now_ms() : -1;
 		if (deadline_ms && left <= 0)
 			return -ETIMEDOUT;
 		int n = poll(fds, CF_ARRAY_LEN(fds), left > INT_MAX ? INT_MAX : (int)left);
@@ -150,7 +151,7 @@ static int ask(const char *prompt, uint64_t timeout_s, struct cf_secret_buf *out
 	int rc = terminal_init(&t, err);
 	if (rc)
 		return rc;
-	const int64_t deadline_ms = timeout_s ? cli_now_ms() + (int64_t)timeout_s * 1000 : 0;
+	const int64_t deadline_ms = timeout_s ? cf_now_ms() + (int64_t)timeout_s * 1000 : 0;
 	do {
 		show(&t, prompt);
 		rc = wait_line(&t, deadline_ms);

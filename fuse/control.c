@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/mounts.h"
 #include "cryptfuse/ops.h"
 #include "cryptfuse/runtime.h"
@@ -208,7 +209,7 @@ int cf_control_start(struct cf_control *c, struct cf_ops *ops, struct cf_suspend
 	if (c->sock < 0)
 		return 0;
 	pthread_mutex_init(&c->mutex, NULL);
-	pthread_cond_init(&c->ended, NULL);
+	cf_cond_init(&c->ended);
 	int r = pthread_create(&c->thread, NULL, listen_on, c);
 	c->running = r == 0;
 	return -r;
@@ -218,11 +219,9 @@ bool cf_control_stop(struct cf_control *c)
 {
 	if (!c->running)
 		return true;
-	struct timespec until;
 	shutdown(c->sock, SHUT_RDWR);
 	pthread_join(c->thread, NULL);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += STOP_TIMEOUT_S;
+	const struct timespec until = cf_in_seconds(STOP_TIMEOUT_S);
 	pthread_mutex_lock(&c->mutex);
 	for (unsigned i = 0; i < CF_CONTROL_CLIENTS; i++)
 		if (c->client[i] >= 0)

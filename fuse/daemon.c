@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/control.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/helper.h"
@@ -37,7 +38,7 @@
 #include "cryptfuse/volume.h"
 
 #define NOTICE_MS 5000 /* how soon trouble is said aloud */
-#define READY_S 20     /* for the kernel's first request, which comes with the mount */
+#define READY_MS 20000 /* for the kernel's first request, which comes with the mount */
 
 struct daemon {
 	const struct cf_serve_opts *opts;
@@ -114,13 +115,6 @@ static int hear_parent(struct daemon *d)
 	return 1;
 }
 
-static time_t now_s(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
 /* 0: it has gone. */
 static int hear_helper(struct daemon *d)
 {
@@ -139,14 +133,14 @@ static void *control(void *arg)
 	struct daemon *d = arg;
 	struct pollfd p[3] = {
 		{.fd = d->signals, .events = POLLIN}, {.fd = d->helper, .events = POLLIN}, {.fd = d->sock, .events = POLLIN}};
-	for (const time_t start = now_s();;) {
+	for (const int64_t start_ms = cf_now_ms();;) {
 		struct signalfd_siginfo info;
 		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 		const int n = poll(p, 3, NOTICE_MS);
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 		cf_voice_notice(&d->voice);
 		/* libfuse answered it without us, for lack of memory: the kernel will send no other. */
-		if (!atomic_load(&d->ready) && now_s() - start > READY_S)
+		if (!atomic_load(&d->ready) && cf_now_ms() - start_ms > READY_MS)
 			end_loop(d);
 		if (n <= 0)
 			continue;

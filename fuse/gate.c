@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/ops_slots.h"
 #include "cryptfuse/secret.h"
 
@@ -29,13 +29,9 @@ struct cf_parked {
 
 void cf_gate_init(struct cf_gate *g)
 {
-	pthread_condattr_t attr;
 	*g = (struct cf_gate){.inside = 0};
 	pthread_mutex_init(&g->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&g->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cf_cond_init(&g->changed);
 }
 
 void cf_gate_leave(struct cf_gate *g)
@@ -200,17 +196,9 @@ void cf_gate_park(struct cf_gate *g, struct fuse_req *req, const struct cf_gate_
 
 /* ---- the gate itself ---- */
 
-static struct timespec in_seconds(unsigned s)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += (time_t)s;
-	return t;
-}
-
 int cf_gate_close(struct cf_gate *g, unsigned timeout_s)
 {
-	const struct timespec until = in_seconds(timeout_s);
+	const struct timespec until = cf_in_seconds(timeout_s);
 	int r = 0;
 	assert(atomic_load(&g->state) == CF_GATE_OPEN);
 	pthread_mutex_lock(&g->mutex);

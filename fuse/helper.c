@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/control.h"
 #include "cryptfuse/ipc.h"
 #include "cryptfuse/text.h"
@@ -215,19 +216,12 @@ static void detach_flushed(const struct helper *h)
 		flush_all(&held);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Wait a moment; 1 if the daemon ended meanwhile. Further words (a second SIGTERM) change nothing. */
 static int pause_or_end(const struct helper *h)
 {
 	struct pollfd p = {.fd = h->sock, .events = POLLIN};
-	int64_t until = now_ms() + RETRY_MS;
-	for (int64_t left = RETRY_MS; left > 0; left = until - now_ms()) {
+	int64_t until = cf_now_ms() + RETRY_MS;
+	for (int64_t left = RETRY_MS; left > 0; left = until - cf_now_ms()) {
 		struct message m;
 		if (poll(&p, 1, (int)left) > 0 && !hear_daemon(h, &m))
 			return 1;
@@ -241,7 +235,7 @@ static int unmount_in_time(const struct helper *h, int64_t deadline)
 	while (is_there(h)) {
 		if (cf_mounts_unmount(h->opts->mountpoint, CF_UNMOUNT_NORMAL, NULL) == 0)
 			return 1;
-		if (now_ms() >= deadline)
+		if (cf_now_ms() >= deadline)
 			return 0;
 		if (pause_or_end(h))
 			return 1;
@@ -254,7 +248,7 @@ static int unmount_in_time(const struct helper *h, int64_t deadline)
  * copy of the mount. */
 static void stop(const struct helper *h)
 {
-	int64_t deadline = now_ms() + (int64_t)h->opts->stop_timeout_s * 1000;
+	int64_t deadline = cf_now_ms() + (int64_t)h->opts->stop_timeout_s * 1000;
 	flush_files(h);
 	if (!unmount_in_time(h, deadline)) {
 		detach_flushed(h);
@@ -264,7 +258,7 @@ static void stop(const struct helper *h)
 	do
 		if (pause_or_end(h))
 			return;
-	while (now_ms() < deadline);
+	while (cf_now_ms() < deadline);
 	cf_helper_tell(h->sock, CF_HELPER_DETACHED, NULL);
 }
 

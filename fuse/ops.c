@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "cryptfuse/clock.h"
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
@@ -144,7 +145,7 @@ void cf_ops_init(struct cf_ops *o, struct cf_volume *v, const struct cf_serve_op
 	o->file[0].bytes = cf_volume_bytes(v);
 	atomic_init(&o->n_files, 1);
 	pthread_mutex_init(&o->mutex, NULL);
-	pthread_cond_init(&o->released, NULL);
+	cf_cond_init(&o->released);
 }
 
 void cf_ops_fini(struct cf_ops *o)

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/units.h"
 
 #define INO_FILE 2u
@@ -124,9 +125,7 @@ static void count(struct cf_ops *o, struct cf_ops_handle *h, enum cf_ops_pages *
 /* The release of a file that was just closed may still be under way: give it a moment. */
 int cf_ops_count_in(struct cf_ops *o, struct cf_ops_handle *h, int truncates, enum cf_ops_pages *pages)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
+	const struct timespec until = cf_in_seconds(WAIT_S);
 	pthread_mutex_lock(&o->mutex);
 	int r = 0;
 	while (!is_free(o, h->file, h->access, truncates) && r == 0)

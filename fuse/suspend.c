@@ -12,8 +12,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "cryptfuse/helper.h"
 #include "cryptfuse/loop.h"
@@ -27,7 +27,7 @@ void cf_suspend_init(struct cf_suspend *s, struct cf_ops *ops, struct fuse_sessi
 	*s = (struct cf_suspend){.ops = ops, .session = session, .helper = helper, .word = CF_HELPER_MOUNTED};
 	pthread_mutex_init(&s->turn, NULL);
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_cond_init(&s->heard, NULL);
+	cf_cond_init(&s->heard);
 }
 
 void cf_suspend_fini(struct cf_suspend *s)
@@ -75,9 +75,7 @@ void cf_suspend_heard(struct cf_suspend *s, int word)
  * keep the key. */
 static void ask_helper(struct cf_suspend *s, enum cf_helper_word word)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += FLUSH_TIMEOUT_S;
+	const struct timespec until = cf_in_seconds(FLUSH_TIMEOUT_S);
 	pthread_mutex_lock(&s->mutex);
 	int r = s->word && !s->stopping ? cf_helper_tell(s->helper, word, NULL) : -EPIPE;
 	if (r == 0)

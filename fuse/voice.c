@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cryptfuse/cipher.h"
+#include "cryptfuse/clock.h"
 
 void cf_voice_init(struct cf_voice *v, struct cf_volume *volume, const struct cf_image *image,
 				   void (*sink)(void *ctx, const char *text), void *ctx)
@@ -101,16 +102,9 @@ static void say_kind(struct cf_voice *v, enum cf_voice_kind kind, uint64_t n, co
 				   (unsigned long long)n);
 }
 
-static int64_t monotonic_s(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
 void cf_voice_notice(struct cf_voice *v)
 {
-	const int64_t now_s = monotonic_s();
+	const int64_t now_s = cf_now_ms() / 1000;
 	uint64_t counts[CF_VOICE_KINDS];
 	struct cf_cipher_info info;
 	pthread_mutex_lock(&v->mutex);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/secret.h"
 
 #define THREADS_MAX (CF_COPY_THREADS_MAX + CF_COPY_TAPS_MAX)
@@ -297,15 +298,11 @@ static void free_slots(struct cf_copy *c)
 
 static void init(struct cf_copy *c, const struct cf_copy_opts *o)
 {
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	*c = (struct cf_copy){
 		.o = o, .chunk_bytes = o->chunk_bytes ? o->chunk_bytes : CF_COPY_CHUNK, .end = o->source.bytes};
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_cond_init(&c->moved, NULL);
-	pthread_cond_init(&c->ended, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	cf_cond_init(&c->ended);
 }
 
 static void fini(struct cf_copy *c)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cryptfuse/clock.h"
 #include "cryptfuse/err.h"
 #include "journal_internal.h"
 
@@ -84,9 +84,7 @@ static int64_t journal_seek(struct cf_backing *b, uint64_t off, enum cf_seek wha
 /* Until the next tick; earlier if the thread is to end, or if a half was sealed. Under the mutex. */
 static void doze(struct cf_journal *j, bool failed)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += IDLE_SECONDS;
+	const struct timespec until = cf_in_seconds(IDLE_SECONDS);
 	while (!j->stop && (failed || j->error || j->tail == j->head))
 		if (pthread_cond_timedwait(&j->changed, &j->mutex, &until) != 0)
 			return;
@@ -200,11 +198,7 @@ static int hand_init(const struct cf_journal *j, struct cf_journal_hand *h)
 
 static void init_locks(struct cf_journal *j)
 {
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cf_cond_init(&j->changed);
 	pthread_mutex_init(&j->mutex, NULL);
 	pthread_mutex_init(&j->sync_mutex, NULL);
 	pthread_mutex_init(&j->place_mutex, NULL);
