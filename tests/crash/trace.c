@@ -95,9 +95,12 @@ static unsigned record(struct crash_store *s, uint64_t off, size_t len, const vo
 	return slot;
 }
 
-static void answered(struct crash_store *s, unsigned slot)
+/* What @inner did not take of it, it will be given again: a sync that comes first does not cover that. */
+static void answered(struct crash_store *s, unsigned slot, size_t taken)
 {
 	pthread_mutex_lock(&s->trace->mutex);
+	struct crash_event *e = &s->trace->event[s->under_way[slot] - 1];
+	e->len = taken < e->len ? taken : e->len;
 	s->under_way[slot] = 0;
 	pthread_mutex_unlock(&s->trace->mutex);
 }
@@ -109,7 +112,7 @@ static ssize_t store_pwrite(struct cf_backing *b, const void *buf, size_t len, u
 	if (!s->inner)
 		return (ssize_t)len;
 	ssize_t n = s->inner->ops->pwrite(s->inner, buf, len, off);
-	answered(s, slot);
+	answered(s, slot, n < 0 ? 0 : (size_t)n);
 	return n;
 }
 
@@ -120,7 +123,7 @@ static int store_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 	if (!s->inner)
 		return 0;
 	int rc = s->inner->ops->punch(s->inner, off, len);
-	answered(s, slot);
+	answered(s, slot, (size_t)len);
 	return rc;
 }
 
