@@ -20,14 +20,7 @@
 
 static int journal_sync(struct cf_backing *b)
 {
-	struct cf_journal *j = cf_journal_of(b);
-	int rc = cf_journal_sync_log(j);
-	if (rc || !atomic_load(&j->image_changed))
-		return rc;
-	pthread_mutex_lock(&j->place_mutex);
-	rc = cf_journal_sync_image(j);
-	pthread_mutex_unlock(&j->place_mutex);
-	return rc;
+	return cf_journal_sync_log(cf_journal_of(b));
 }
 
 /* Does anything lie in the range that a replay would bring back? Also what was given up by a failed write. */
@@ -56,12 +49,11 @@ static int journal_punch(struct cf_backing *b, uint64_t off, uint64_t len)
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&j->place_mutex);
-	atomic_store(&j->image_changed, 1);
 	rc = j->image->ops->punch(j->image, off, len);
-	if (!rc) /* before any record says that zeros are what was there */
-		rc = cf_journal_sync_image(j);
+	/* Before any record says that zeros are what was there. What failed may have changed a part. */
+	const int synced = rc == -EOPNOTSUPP ? 0 : cf_journal_sync_image(j);
 	pthread_mutex_unlock(&j->place_mutex);
-	return rc;
+	return rc ? rc : synced;
 }
 
 static int journal_allocate(struct cf_backing *b, uint64_t off, uint64_t len)

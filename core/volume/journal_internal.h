@@ -97,7 +97,6 @@ struct cf_journal {
 	pthread_mutex_t place_mutex;
 	struct cf_journal_hand placer; /* of whoever has place_mutex */
 	uint32_t *order;               /* slots of a half, to be sorted */
-	_Atomic int image_changed;     /* by a discard, since the last sync of the image */
 
 	struct cf_slots hands;
 	unsigned n_hands;

@@ -227,7 +227,6 @@ static int write_run(struct cf_journal *j, struct cf_journal_half *half, const u
 
 int cf_journal_sync_image(struct cf_journal *j)
 {
-	atomic_store(&j->image_changed, 0);
 	const int rc = j->image->ops->sync(j->image);
 	return rc ? fail_for_good(j, rc) : 0;
 }
