@@ -344,15 +344,9 @@ static int open_journal(const struct cf_open_plan *plan, const uint8_t *key, con
 	return rc;
 }
 
-int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
-				   struct cf_volume **out, struct cf_err *err)
+struct cf_volume_opts cf_open_volume_opts(const struct cf_open_plan *plan)
 {
-	const struct cf_cipher_opts cipher_opts = {
-		.engine = plan->engine[0] ? plan->engine : NULL,
-		.path = CF_PATH_AUTO,
-		.n_workers = plan->n_permits,
-	};
-	const struct cf_volume_opts volume_opts = {
+	return (struct cf_volume_opts){
 		.data_off = plan->data_off,
 		.bytes = plan->bytes,
 		.access = plan->access,
@@ -363,6 +357,17 @@ int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const st
 		.segment = plan->segment,
 		.n_segments = plan->n_segments,
 	};
+}
+
+int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,
+				   struct cf_volume **out, struct cf_err *err)
+{
+	const struct cf_cipher_opts cipher_opts = {
+		.engine = plan->engine[0] ? plan->engine : NULL,
+		.path = CF_PATH_AUTO,
+		.n_workers = plan->n_permits,
+	};
+	const struct cf_volume_opts volume_opts = cf_open_volume_opts(plan);
 	CF_CLEANUP(cf_cipher_free) struct cf_cipher *cipher = NULL;
 	CF_CLEANUP(cf_backing_free) struct cf_backing *backing = NULL;
 	int rc = cf_cipher_new(&cipher, &plan->cipher, key, &cipher_opts, err);

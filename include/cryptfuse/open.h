@@ -145,6 +145,9 @@ void cf_open_command(const struct cf_open_opts *opts, struct cf_open_plan *plan)
  * @option: "--fs"   @value: NULL it takes none. What does not fit leaves the command empty. */
 void cf_open_command_add(struct cf_open_plan *plan, const char *option, const char *value);
 
+/** cf_open_volume_opts - the part of a plan that a volume is made of; @plan is borrowed for as long as it. */
+struct cf_volume_opts cf_open_volume_opts(const struct cf_open_plan *plan);
+
 /** cf_open_volume - make the volume: backing, cipher (with its self-test), volume
  * @key, @image: borrowed; the lock goes on with the volume's own copies of the descriptors. */
 int cf_open_volume(const struct cf_open_plan *plan, const uint8_t *key, const struct cf_image *image,

@@ -88,15 +88,7 @@ static void check_open(const struct cf_open_plan *plan, const struct cf_image *i
 	const struct cf_cipher_spec spec = {
 		.cipher = "cipher_null", .mode = "ecb", .keycount = 1, .du_bytes = plan->cipher.du_bytes};
 	const struct cf_cipher_opts cipher_opts = {.engine = "null", .n_workers = plan->n_permits};
-	const struct cf_volume_opts opts = {.data_off = plan->data_off,
-										.bytes = plan->bytes,
-										.access = plan->access,
-										.discards = plan->discards,
-										.bad_sectors = plan->bad_sectors,
-										.n_workers = plan->n_workers,
-										.n_permits = plan->n_permits,
-										.segment = plan->segment,
-										.n_segments = plan->n_segments};
+	const struct cf_volume_opts opts = cf_open_volume_opts(plan);
 	struct cf_err err = {0};
 	if (!cf_units_du_valid(plan->cipher.du_bytes) || cf_image_backing(image, &b, &err) != 0)
 		return;
