@@ -15,8 +15,11 @@ chmod 0666 "$IMG"
 OPEN=("${AS_USER[@]}" "$CRYPTFUSE" open -q -c aes-xts-plain64 -s 512 -d "$S/key" "$IMG" "$M")
 
 "${OPEN[@]}" || fail "open: exit $?"
-assert_exit 2 'another user' "$CRYPTFUSE" status "$M"
-assert_match "list" "$IMG \(belongs to another user\)" "$("$CRYPTFUSE" status)"
+STRANGER=(setpriv --reuid=64123 --regid=64123 --clear-groups --) # root is let in by the control socket, he is not
+assert_exit 2 'another user' "${STRANGER[@]}" "$CRYPTFUSE" status "$M"
+assert_match "a stranger's list" "$IMG \(belongs to another user\)" "$("${STRANGER[@]}" "$CRYPTFUSE" status)"
+assert_match "root's status" "image: $IMG" "$("$CRYPTFUSE" status "$M")"
+assert_match "root's list" "$IMG" "$("$CRYPTFUSE" status)"
 "$CRYPTFUSE" close "$M" || fail "root closes a user's mount: exit $?"
 assert_gone "$M"
 
